@@ -1,0 +1,46 @@
+# tgspool: `make help` lists what there is. Longer steps live in scripts/.
+export CGO_ENABLED ?= 0
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+FUZZTIME ?= 10s
+GOSRC    := $(shell find cmd internal -name '*.go' -not -name '*_test.go' 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help build run demo test race lint fuzz bench check e2e
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-7s %s\n", $$1, $$2}'
+
+build: bin/tgspool ## one static binary, bin/tgspool
+
+bin/tgspool: go.mod go.sum $(GOSRC)
+	go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $@ ./cmd/tgspool
+
+run: build ## the daemon: with TELEGRAM_BOT_TOKEN the real thing, else simulator and echo
+	@scripts/run.sh
+
+demo: build ## the whole job against the simulator, through kills and outages, with proof
+	bin/tgspool demo
+
+test: ## vet and every test that needs only Go
+	go vet ./...
+	go test -shuffle=on ./...
+
+race: ## the tests again under the race detector (needs a C compiler)
+	CGO_ENABLED=1 go test -race -shuffle=on ./...
+
+lint: bin/golangci-lint ## golangci-lint, at the version of tools/go.mod
+	bin/golangci-lint run ./...
+
+bin/golangci-lint: tools/go.mod tools/go.sum
+	cd tools && go build -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+fuzz: ## every fuzz target in turn, FUZZTIME each
+	@scripts/fuzz.sh $(FUZZTIME)
+
+bench: ## the benchmarks of the rooms
+	go test -run '^$$' -bench . -benchmem ./internal/...
+
+check: test lint ## what should pass before a commit
+
+e2e: build ## the real binary: kill -9 rounds and the demo
+	@scripts/e2e.sh
