@@ -2,7 +2,6 @@
 export CGO_ENABLED ?= 0
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
-GOSRC    := $(shell find cmd internal -name '*.go' -not -name '*_test.go' 2>/dev/null)
 
 .DEFAULT_GOAL := help
 .PHONY: help build run demo test race lint fuzz bench check e2e
@@ -10,10 +9,8 @@ GOSRC    := $(shell find cmd internal -name '*.go' -not -name '*_test.go' 2>/dev
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-7s %s\n", $$1, $$2}'
 
-build: bin/tgspool ## one static binary, bin/tgspool
-
-bin/tgspool: go.mod go.sum $(GOSRC)
-	go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $@ ./cmd/tgspool
+build: ## one static binary, bin/tgspool
+	go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/tgspool ./cmd/tgspool
 
 run: build ## the daemon: with TELEGRAM_BOT_TOKEN the real thing, else simulator and echo
 	@scripts/run.sh

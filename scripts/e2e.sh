@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# End to end with the real binary: the kill test with more rounds than in
+# `make test`, then the demo, which checks itself against the simulator's record.
+# It says what it ran, and a test that isn't there is a failure, not a pass.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export TGSPOOL_KILLS=${TGSPOOL_KILLS:-300}
+
+listed=$(go test -list '^TestKill' ./cmd/... ./internal/...)
+tests=$(grep '^TestKill' <<<"$listed") || { echo "e2e: no TestKill… found" >&2; exit 1; }
+# shellcheck disable=SC2086 # one name a word
+echo "== kill test, TGSPOOL_KILLS=$TGSPOOL_KILLS:" $tests
+go test -count=1 -timeout 15m -run '^TestKill' ./cmd/... ./internal/... | grep -v -e 'no test files' -e 'no tests to run'
+
+echo "== demo"
+result=$(bin/tgspool demo --json)
+echo "$result"
+grep -q '"lost":0,"doubled":0' <<<"${result// /}" || { echo "e2e: the demo lost or doubled something" >&2; exit 1; }
+echo "== e2e: passed"
