@@ -1,0 +1,108 @@
+package gate
+
+import (
+	"context"
+	"time"
+)
+
+// Reason is why nothing of a bot may go out. Several may hold at once.
+type Reason string
+
+// The reasons.
+const (
+	// Probing: an answer made Telegram doubtful; it is being asked.
+	Probing Reason = "probing"
+	// Offline: Telegram can't be reached.
+	Offline Reason = "offline"
+	// Unauthorized: Telegram refuses the token.
+	Unauthorized Reason = "unauthorized"
+	// Paused: a person has stopped the sender.
+	Paused Reason = "paused"
+)
+
+type closure struct {
+	since  time.Time
+	detail string
+}
+
+// OnOpen sets the function that is called, outside of any lock, each time the
+// gate opens after Admit had no time to offer. It is set once, before use.
+func (g *Gate) OnOpen(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.onOpen = f
+}
+
+// CloseLanes holds everything back for a reason, with a detail for people. It
+// reports whether the reason is a new one; if it isn't, only the detail changes.
+func (g *Gate) CloseLanes(reason Reason, detail string) (changed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c, known := g.closed[reason]
+	if !known {
+		c.since = time.Now()
+	}
+	c.detail = detail
+	g.closed[reason] = c
+	return !known
+}
+
+// OpenLanes lifts reasons and reports whether any of them held. Whoever sleeps
+// in SleepBackoff wakes up, also when other reasons remain.
+func (g *Gate) OpenLanes(reasons ...Reason) (changed bool) {
+	return g.open(false, reasons)
+}
+
+// Success says that Telegram has answered a call of this bot: it ends the
+// back-off of all its callers and what held them back for want of an answer.
+func (g *Gate) Success() { g.open(true, []Reason{Offline, Probing}) }
+
+func (g *Gate) open(wake bool, reasons []Reason) (changed bool) {
+	g.mu.Lock()
+	for _, reason := range reasons {
+		if _, held := g.closed[reason]; held {
+			delete(g.closed, reason)
+			changed = true
+		}
+	}
+	if changed || wake {
+		close(g.changed)
+		g.changed = make(chan struct{})
+	}
+	var opened func()
+	if changed && len(g.closed) == 0 {
+		g.okSince = time.Now()
+		opened = g.onOpen
+	}
+	g.mu.Unlock()
+	if opened != nil {
+		opened()
+	}
+	return changed
+}
+
+// Held reports whether a reason holds everything back, and since when.
+func (g *Gate) Held(reason Reason) (held bool, since time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c, held := g.closed[reason]
+	return held, c.since
+}
+
+// SleepBackoff waits for d, or less when a call of the bot succeeds or a reason
+// is lifted meanwhile. The error is that of ctx.
+func (g *Gate) SleepBackoff(ctx context.Context, d time.Duration) error {
+	g.mu.Lock()
+	changed := g.changed
+	g.mu.Unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-changed:
+		return nil
+	case <-timer.C:
+		return nil
+	}
+}
