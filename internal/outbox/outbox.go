@@ -1,0 +1,191 @@
+// Package outbox is the one place where a call of the Bot API becomes a job of
+// the spool. Commands, the local endpoints and the handlers' answers all come
+// through here, so that the same call makes the same job whoever asked for it.
+//
+// It decides what the spool, which knows nothing of Telegram, has to be told of
+// a call: the queue that it stands in, how many messages it puts into its chat,
+// and whether a second run would do harm. It never changes the parameters.
+package outbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tgspool/tgspool/internal/botapi"
+	"github.com/tgspool/tgspool/internal/spool"
+)
+
+// EphemeralTTL is how long a call lives that is worthless later: answers to
+// queries, chat actions, drafts.
+const EphemeralTTL = 10 * time.Second
+
+const (
+	maxMethodLen = 64  // bytes; the longest known name has 38
+	maxChatLen   = 128 // bytes; the longest @name has 33
+)
+
+// refused are the methods that would work against the spool itself, and why.
+var refused = map[string]string{
+	"getUpdates":     "the spool takes the updates itself and keeps them; read its inbox",
+	"setWebhook":     "the spool owns the bot's intake; set it in [bots.….intake]",
+	"deleteWebhook":  "the spool owns the bot's intake; set it in [bots.….intake]",
+	"getWebhookInfo": "the spool owns the bot's intake; ask for its status",
+	"logOut":         "it would lock the token out of Telegram's servers for 10 minutes",
+	"close":          "it would close the bot's session under the spool's feet",
+}
+
+// Options is what may be said about a call beside its parameters. Zero values
+// leave the choice to the bot's settings.
+type Options struct {
+	Files       []spool.File
+	Lane        spool.Lane
+	NotBefore   time.Time
+	ExpiresAt   time.Time
+	MaxAttempts int
+	OnUncertain spool.Policy
+	DedupeKey   string
+	DedupeFor   time.Duration
+	Origin      string
+	Force       bool // try a chat that is inactive
+}
+
+// New makes the job of one call. The params are a JSON object, or empty for
+// none. Every error wraps spool.ErrInvalid and says what is wrong in words that
+// a caller may see.
+func New(method string, params json.RawMessage, o Options) (spool.NewJob, error) {
+	m, err := Method(method)
+	if err != nil {
+		return spool.NewJob{}, err
+	}
+	fields, err := readFields(params)
+	if err != nil {
+		return spool.NewJob{}, err
+	}
+	if err := check(o); err != nil {
+		return spool.NewJob{}, err
+	}
+	job := spool.NewJob{
+		Method:       m.Name,
+		Params:       params,
+		Files:        o.Files,
+		ChatRaw:      fields["chat_id"],
+		Weight:       botapi.Weight(m, params),
+		SafeToRepeat: m.SafeToRepeat(params),
+		Lane:         o.Lane,
+		NotBefore:    o.NotBefore,
+		ExpiresAt:    o.ExpiresAt,
+		MaxAttempts:  o.MaxAttempts,
+		OnUncertain:  o.OnUncertain,
+		DedupeKey:    o.DedupeKey,
+		DedupeFor:    o.DedupeFor,
+		Origin:       o.Origin,
+		Force:        o.Force,
+	}
+	if job.Chat, err = queueOf(m, params, fields); err != nil {
+		return spool.NewJob{}, err
+	}
+	if m.Kind == botapi.KindEphemeral {
+		hurry(&job)
+	}
+	return job, nil
+}
+
+// Method finds what is known of a method by its name in any case, and refuses
+// names that can't be one and those that only the spool itself may call.
+func Method(name string) (botapi.Method, error) {
+	if name == "" || len(name) > maxMethodLen || strings.Trim(name, methodChars) != "" {
+		return botapi.Method{}, invalid("%q can't be the name of a method", cut(name, maxMethodLen))
+	}
+	m := botapi.MethodFor(name)
+	if why, ok := refused[m.Name]; ok {
+		return botapi.Method{}, invalid("%s is refused: %s", m.Name, why)
+	}
+	return m, nil
+}
+
+const methodChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+
+// hurry puts a job that is worthless in a moment before all others.
+func hurry(job *spool.NewJob) {
+	job.Lane = spool.Interactive
+	latest := time.Now().Add(EphemeralTTL)
+	if job.ExpiresAt.IsZero() || job.ExpiresAt.After(latest) {
+		job.ExpiresAt = latest
+	}
+}
+
+// queueOf names the queue that a call stands in: its chat, the inline message
+// that it edits, or for ephemeral calls one of their own, so that they are held
+// up by nothing in the chat. It is empty for calls that concern no chat.
+func queueOf(m botapi.Method, params json.RawMessage, fields map[string]json.RawMessage) (string, error) {
+	chat, hasChat := botapi.ChatParam(m, params)
+	switch {
+	case m.Kind == botapi.KindEphemeral:
+		what := chat
+		if !hasChat {
+			what = queryID(fields)
+		}
+		chat = "once:" + m.Name + ":" + what
+	case !hasChat:
+		inline := text(fields["inline_message_id"])
+		if inline == "" {
+			return "", nil
+		}
+		chat = "inline:" + inline
+	default:
+		chat = canonical(chat)
+	}
+	if len(chat) > maxChatLen {
+		return "", invalid("%q can't be the name of a chat or query", cut(chat, maxChatLen))
+	}
+	return chat, nil
+}
+
+// canonical spells a chat so that one chat has one queue: ids as plain decimals,
+// names in lower case.
+func canonical(chat string) string {
+	if id, err := strconv.ParseInt(chat, 10, 64); err == nil {
+		return strconv.FormatInt(id, 10)
+	}
+	return strings.ToLower(chat)
+}
+
+// queryID finds the query that an ephemeral call answers. The parameter's name
+// differs from method to method, its ending doesn't.
+func queryID(fields map[string]json.RawMessage) string {
+	for name, value := range fields {
+		if strings.HasSuffix(name, "query_id") {
+			return text(value)
+		}
+	}
+	return ""
+}
+
+func check(o Options) error {
+	if o.Lane != "" && !slices.Contains(spool.Lanes(), o.Lane) {
+		return invalid("%q is no lane: interactive, normal or bulk", cut(string(o.Lane), 32))
+	}
+	if o.OnUncertain != "" && !slices.Contains(spool.Policies(), o.OnUncertain) {
+		return invalid("%q is no policy: hold, resend, resend_marked or drop", cut(string(o.OnUncertain), 32))
+	}
+	if o.MaxAttempts < 0 {
+		return invalid("max_attempts is %d", o.MaxAttempts)
+	}
+	return nil
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{spool.ErrInvalid}, args...)...)
+}
+
+// cut bounds a stranger's text in an error.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
