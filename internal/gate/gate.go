@@ -5,7 +5,8 @@
 // There is one Gate a bot. The spool's writer asks it inside its transaction,
 // before a job is claimed; the sender asks once more just before the call; the
 // poller and the local endpoint use the same health and the same rate. For that
-// no method but [Gate.SleepBackoff] waits for anything but a short mutex.
+// no method but [Gate.SleepBackoff] and [Gate.AwaitHeld] waits for anything but
+// a short mutex.
 //
 // A Gate keeps nothing on disk: whoever extends a cooldown also stores it, and
 // hands it in again at the next start.
@@ -49,6 +50,7 @@ type Gate struct {
 	undated  streak
 	frozen   streak
 	changed  chan struct{} // closed and replaced by every sign that waiting may be over
+	shut     chan struct{} // closed and replaced whenever a new reason holds
 }
 
 type cooldown struct {
@@ -65,6 +67,7 @@ func New(c Config) *Gate {
 		undated: streak{first: 5 * time.Second, max: 5 * time.Minute},
 		frozen:  streak{first: time.Hour, max: 24 * time.Hour},
 		changed: make(chan struct{}),
+		shut:    make(chan struct{}),
 	}
 	if c.PaidRate > 0 {
 		g.paid = newLimiter(c.PaidRate, c.Burst)

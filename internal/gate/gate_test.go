@@ -201,7 +201,7 @@ func TestSuccess_DoesNotBelieveInARefusedToken(t *testing.T) {
 		g := gate.New(gate.Config{})
 		g.CloseLanes(gate.Unauthorized, "401")
 		g.Success()
-		if held, _ := g.Held(gate.Unauthorized); !held {
+		if held, _, _ := g.Held(gate.Unauthorized); !held {
 			t.Error("the success of a call from before opened the lanes")
 		}
 	})
@@ -240,6 +240,39 @@ func TestSleepBackoff(t *testing.T) {
 			wg.Wait()
 		})
 	}
+}
+
+func TestAwaitHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := gate.New(gate.Config{})
+		g.CloseLanes(gate.Paused, "")
+		start := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := g.AwaitHeld(t.Context(), gate.Probing, gate.Offline); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(start); took != time.Minute {
+				t.Errorf("woke up after %v, want a minute", took)
+			}
+			if held, since, detail := g.Held(gate.Offline); !held || since.Sub(start) != time.Minute || detail != "dial" {
+				t.Errorf("offline %v since %v (%q)", held, since.Sub(start), detail)
+			}
+		})
+		time.Sleep(time.Second)
+		g.CloseLanes(gate.Unauthorized, "another reason")
+		time.Sleep(59 * time.Second)
+		g.CloseLanes(gate.Offline, "dial")
+		wg.Wait()
+		if err := g.AwaitHeld(t.Context(), gate.Offline); err != nil {
+			t.Error("waits although the reason holds:", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := g.AwaitHeld(ctx, gate.Probing); !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v, want the context's", err)
+		}
+	})
 }
 
 func TestUndatedFlood_DoublesToFiveMinutes(t *testing.T) {

@@ -8,13 +8,14 @@ import (
 // Reason is why nothing of a bot may go out. Several may hold at once.
 type Reason string
 
-// The reasons.
+// The reasons. Whoever meets one closes the lanes for it; the bot's prober, in
+// the sender, then asks Telegram until it may lift all but the last.
 const (
-	// Probing: an answer made Telegram doubtful; it is being asked.
+	// Probing: an answer made Telegram or the token doubtful; it is being asked.
 	Probing Reason = "probing"
 	// Offline: Telegram can't be reached.
 	Offline Reason = "offline"
-	// Unauthorized: Telegram refuses the token.
+	// Unauthorized: Telegram refuses the token, and that is believed.
 	Unauthorized Reason = "unauthorized"
 	// Paused: a person has stopped the sender.
 	Paused Reason = "paused"
@@ -44,7 +45,33 @@ func (g *Gate) CloseLanes(reason Reason, detail string) (changed bool) {
 	}
 	c.detail = detail
 	g.closed[reason] = c
+	if !known {
+		close(g.shut)
+		g.shut = make(chan struct{})
+	}
 	return !known
+}
+
+// AwaitHeld waits until one of the reasons holds, at once when one does. The
+// error is that of ctx.
+func (g *Gate) AwaitHeld(ctx context.Context, reasons ...Reason) error {
+	for {
+		g.mu.Lock()
+		shut, held := g.shut, false
+		for _, reason := range reasons {
+			_, is := g.closed[reason]
+			held = held || is
+		}
+		g.mu.Unlock()
+		if held {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-shut:
+		}
+	}
 }
 
 // OpenLanes lifts reasons and reports whether any of them held. Whoever sleeps
@@ -81,12 +108,13 @@ func (g *Gate) open(wake bool, reasons []Reason) (changed bool) {
 	return changed
 }
 
-// Held reports whether a reason holds everything back, and since when.
-func (g *Gate) Held(reason Reason) (held bool, since time.Time) {
+// Held reports whether a reason holds everything back, since when, and what
+// CloseLanes was told last.
+func (g *Gate) Held(reason Reason) (held bool, since time.Time, detail string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c, held := g.closed[reason]
-	return held, c.since
+	return held, c.since, c.detail
 }
 
 // SleepBackoff waits for d, or less when a call of the bot succeeds or a reason
