@@ -33,7 +33,7 @@ type Bot struct {
 type Intake struct {
 	Mode           string        `toml:"mode" default:"poll" enum:"poll|webhook|off" restart:"true" doc:"How updates come: by long poll, by a webhook of our own, or not at all."`
 	PollTimeout    time.Duration `toml:"poll_timeout" default:"50s" min:"1s" max:"50s" doc:"How long Telegram holds a poll open when there is nothing new."`
-	AllowedUpdates []string      `toml:"allowed_updates" form:"kind" example:"[\"message\", \"callback_query\"]" doc:"The kinds of updates to ask Telegram for. Absent: what local clients last asked for; an empty list: Telegram's own default."`
+	AllowedUpdates []string      `toml:"allowed_updates" form:"kind" unset:"true" example:"[\"message\", \"callback_query\"]" doc:"The kinds of updates to ask Telegram for. Absent: what local clients last asked for; an empty list: Telegram's own default."`
 	TakeOver       bool          `toml:"take_over" default:"false" doc:"Whether a webhook that someone else has set is removed (no update is dropped) so that polling can start."`
 	URL            string        `toml:"url" form:"https" example:"https://bot.example.org/telegram/home" restart:"true" doc:"With mode = \"webhook\": the address to register with Telegram. Absent: you register it yourself."`
 	Listen         string        `toml:"listen" form:"hostport" example:"127.0.0.1:8443" restart:"true" doc:"With mode = \"webhook\": where to listen for Telegram or the proxy before it."`
@@ -46,7 +46,7 @@ type Intake struct {
 type Sender struct {
 	Workers        int           `toml:"workers" default:"16" min:"1" max:"256" restart:"true" doc:"How many calls may be in flight at once."`
 	Rate           float64       `toml:"rate" default:"25.0" min:"0" doc:"Calls a second of the whole bot. 0: no limit of our own."`
-	PaidRate       float64       `toml:"paid_rate" default:"0" min:"0" doc:"Calls a second with allow_paid_broadcast. 0: they count under rate like all others."`
+	PaidRate       float64       `toml:"paid_rate" default:"0" min:"0" doc:"Calls a second with allow_paid_broadcast. 0: no limit of our own."`
 	ChatGap        time.Duration `toml:"chat_gap" default:"1.05s" min:"0s" doc:"The least time between two messages to one chat. 0s: none."`
 	ChatBurst      int           `toml:"chat_burst" default:"1" min:"1" doc:"How many messages may go to a chat at once before chat_gap counts."`
 	GroupPerMinute int           `toml:"group_per_minute" default:"20" min:"0" doc:"The most messages to one group in any 60 seconds. 0: no limit of our own."`

@@ -50,7 +50,7 @@ type Store struct {
 // Keep says how long ended records stay in the store.
 type Keep struct {
 	Done    time.Duration `toml:"done" default:"72h" min:"0s" doc:"How long jobs that are done, cancelled or expired are kept, and with them their dedupe keys."`
-	Handled time.Duration `toml:"handled" default:"72h" min:"48h" doc:"How long updates that are handled, ignored or expired are kept. Not less than 48h: so long Telegram may hand the same update over again."`
+	Handled time.Duration `toml:"handled" default:"72h" min:"0s" doc:"How long updates that are handled, ignored or expired are kept. Their ids are remembered for 48h in any case."`
 	Dead    time.Duration `toml:"dead" default:"720h" min:"0s" doc:"How long dead jobs and dead updates are kept."`
 }
 
@@ -74,7 +74,7 @@ type API struct {
 // Listen is one address that the daemon listens on.
 type Listen struct {
 	Addr    string   `toml:"addr" form:"listen" required:"true" example:"tcp:127.0.0.1:8081" doc:"Where: unix:/path/to.sock or tcp:host:port."`
-	Serve   []string `toml:"serve" enum:"bot|manage|metrics|submit" example:"[\"bot\", \"manage\", \"metrics\"]" doc:"What is served there. Absent: all but submit; off loopback without TLS only bot, and only to client tokens."`
+	Serve   []string `toml:"serve" enum:"bot|manage|metrics|submit" unset:"true" example:"[\"bot\", \"manage\", \"metrics\"]" doc:"What is served there. Absent: all but submit; off loopback without TLS only bot, and only to client tokens."`
 	TLSCert string   `toml:"tls_cert" form:"path" doc:"The certificate file (PEM). Needs tls_key."`
 	TLSKey  string   `toml:"tls_key" form:"path" doc:"The file of the certificate's private key (PEM)."`
 }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // ErrNothingConfigured is returned by Load when there are neither settings nor
@@ -118,3 +120,32 @@ func (p Problem) String() string {
 	}
 	return s
 }
+
+// newError makes an Error whose parts show no token, even where someone put one
+// in the place of a key or a name.
+func newError(at Position, key, why, hint string) *Error {
+	return &Error{
+		File: at.File, Line: at.Line, Column: at.Column, order: at.order,
+		Key: oneLine(redact(key)), Why: oneLine(redact(why)), Hint: oneLine(redact(hint)),
+	}
+}
+
+// oneLine replaces control characters: an error stays in its line, and can't
+// play with the terminal.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// redact replaces what looks like a bot token: digits, a colon, and at least 20
+// letters.
+func redact(s string) string {
+	return tokenLike.ReplaceAllString(s, "<token>")
+}
+
+// tokenLike finds bot tokens, also cut ones.
+var tokenLike = regexp.MustCompile(`[0-9]{3,}:[A-Za-z0-9_-]{20,}`)

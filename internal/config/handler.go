@@ -11,7 +11,7 @@ type Handler struct {
 	Name  string `toml:"name" form:"word" required:"true" example:"uptime" doc:"The handler's name in logs, metrics and lists; one of its kind in a bot."`
 	Match Match  `toml:"match"`
 
-	Exec    []string `toml:"exec" only:"exec" example:"[\"/usr/bin/uptime\"]" doc:"The program to run and its arguments; no shell. The update comes as JSON on its standard input."`
+	Exec    []string `toml:"exec" only:"exec" form:"argv" example:"[\"/usr/bin/uptime\"]" doc:"The program to run and its arguments; no shell. The update comes as JSON on its standard input."`
 	Webhook string   `toml:"webhook" only:"webhook" form:"url" example:"http://127.0.0.1:3000/telegram" doc:"The local URL that the update is posted to, as Telegram would post it."`
 	Pull    bool     `toml:"pull" only:"pull" example:"true" doc:"The bot's code fetches the updates itself, by getUpdates or by leases."`
 
