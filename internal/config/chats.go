@@ -149,10 +149,10 @@ func (d *decoder) allow(n *node, f field, dst *Allow, path string) {
 // me, where the file sets neither and has that name.
 func (d *decoder) defaultChats(bot *Bot, id string) {
 	me := bot.Chats["me"]
-	if _, ok := d.set[join(id, "default_chat")]; !ok {
+	if _, ok := d.set[id+".default_chat"]; !ok {
 		bot.DefaultChat = me
 	}
-	if _, ok := d.set[join(id, "admin.chat")]; !ok {
+	if _, ok := d.set[id+".admin.chat"]; !ok {
 		bot.Admin.Chat = me
 	}
 }

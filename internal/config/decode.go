@@ -149,10 +149,13 @@ func (d *decoder) listen(n *node, dst *[]Listen, path, id string) {
 		var one Listen
 		at := join(id, strconv.Itoa(i))
 		d.set[at] = item
-		if item.kind == kindString {
+		switch item.kind {
+		case kindString:
 			one.Addr = d.text(item, addr, path)
-		} else {
+		case kindTable:
 			d.table(item, reflect.ValueOf(&one).Elem(), path, at)
+		default:
+			d.fail(item.val, path, "want an address, have "+item.kind.String(), `"unix:/path" or "tcp:host:port", or a table with addr`)
 		}
 		*dst = append(*dst, one)
 	}

@@ -37,7 +37,11 @@ func nearest(s string, candidates []string) string {
 	}
 	best, bestAt := "", max(1, len(s)/3)+1
 	for _, c := range candidates {
-		if d := distance(strings.ToLower(s), c); d < bestAt && d < len(c) {
+		d := distance(strings.ToLower(s), c)
+		if short := min(len(s), len(c)); short >= 3 && strings.EqualFold(s[:short], c[:short]) {
+			d = min(d, 1) // one begins with the other: warning, warn
+		}
+		if d < bestAt && d < len(c) {
 			best, bestAt = c, d
 		}
 	}

@@ -11,7 +11,7 @@ func (d *decoder) text(n *node, f field, path string) string {
 		return d.chat(n, path)
 	}
 	if n.kind != kindString {
-		hint := "in quotes"
+		hint := n.quoteHint()
 		if f.values != nil {
 			hint = "one of " + strings.Join(f.values, ", ") + ", in quotes"
 		}
@@ -72,7 +72,7 @@ func (d *decoder) texts(n *node, f field, dst *[]string, path string) {
 			*dst = append(*dst, d.chatOrAll(item, path, len(items)))
 			continue
 		case item.kind != kindString:
-			d.fail(item.val, path, "want a string, have "+item.kind.String(), "in quotes")
+			d.fail(item.val, path, "want a string, have "+item.kind.String(), item.quoteHint())
 			continue
 		case f.form == "argv":
 			d.argument(item, i, path)

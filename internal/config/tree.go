@@ -41,6 +41,16 @@ type node struct {
 	keys  []string         // tables only: the order in the file
 	child map[string]*node // tables only
 	items []*node          // lists only
+
+	header Position // tables only: its own [header], if it has one
+}
+
+// quoteHint says how a value that stands where a string is wanted becomes one.
+func (n *node) quoteHint() string {
+	if n.kind < kindString {
+		return ""
+	}
+	return "in quotes"
 }
 
 func newTable(at Position) *node {
@@ -171,12 +181,26 @@ func (b *treeBuilder) expression(n *unstable.Node) {
 	case unstable.Table:
 		parent, path, last := b.walk(b.root, "", n.Key())
 		b.table, b.prefix = b.enter(parent, path, last, false)
+		b.begin(last)
 	case unstable.ArrayTable:
 		parent, path, last := b.walk(b.root, "", n.Key())
 		b.table, b.prefix = b.enter(parent, path, last, true)
 	case unstable.KeyValue:
 		b.keyValue(b.table, b.prefix, n)
 	}
+}
+
+// begin notes that the table has a header of its own; it may have one only.
+func (b *treeBuilder) begin(last *unstable.Node) {
+	if b.table == nil {
+		return
+	}
+	at := b.position(int(last.Raw.Offset))
+	if first := b.table.header; first.Line != 0 {
+		b.fail(at, b.prefix, "already begun at "+first.String(), "put both parts under one header")
+		return
+	}
+	b.table.header = at
 }
 
 // keyValue adds key = value under the table.
