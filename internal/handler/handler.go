@@ -1,0 +1,181 @@
+package handler
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tgspool/tgspool/internal/botapi"
+	"github.com/tgspool/tgspool/internal/spool"
+)
+
+// Inbox is the part of a bot's spool that handlers work with.
+type Inbox interface {
+	Name() string
+	ClaimUpdate(ctx context.Context, handler string) (*spool.Lease, error)
+	Handled(ctx context.Context, lease *spool.Lease, h spool.Handling) ([]spool.Queued, error)
+	FailUpdate(ctx context.Context, lease *spool.Lease, f spool.Failure) error
+}
+
+// Config is what the handlers of one bot need.
+type Config struct {
+	Bot    Inbox         // required; a *spool.Bot
+	Routes []RouteConfig // those without Exec are left to others
+	Logger *slog.Logger  // nil: no log
+	Dir    string        // the programs' working folder; default "/"
+	Home   string        // their HOME; default Dir
+	// Now is the time by Telegram's clock as far as it is known, which ages are
+	// measured by; nil: the local clock.
+	Now func() time.Time
+}
+
+// Handlers runs the programs of one bot's routes.
+type Handlers struct {
+	bot    Inbox
+	routes []*route
+	log    *slog.Logger
+	dir    string
+	home   string
+	now    func() time.Time
+}
+
+// route is a route that is being run.
+type route struct {
+	RouteConfig
+	reach *reach
+}
+
+// RouteState is a route as status shows it.
+type RouteState struct {
+	Name   string
+	Reason string // why its program can't be started; empty while it can
+}
+
+// New checks the routes and returns their handlers, which do nothing before Run.
+func New(c Config) (*Handlers, error) {
+	h := &Handlers{bot: c.Bot, log: c.Logger, dir: c.Dir, home: c.Home, now: c.Now}
+	if h.log == nil {
+		h.log = slog.New(slog.DiscardHandler)
+	}
+	if h.dir == "" {
+		h.dir = "/"
+	}
+	if h.home == "" {
+		h.home = h.dir
+	}
+	if h.now == nil {
+		h.now = time.Now
+	}
+	for _, rc := range c.Routes {
+		if err := rc.check(); err != nil {
+			return nil, fmt.Errorf("building the handlers: %w", err)
+		}
+		if rc.runs() {
+			h.routes = append(h.routes, &route{RouteConfig: rc.withDefaults(), reach: newReach()})
+		}
+	}
+	return h, nil
+}
+
+// Run hands out updates until take ends; then it waits for the programs that
+// run. When work ends too, they are killed and their updates are open again.
+// The caller ends work only after take. It returns nil once nothing runs.
+func (h *Handlers) Run(take, work context.Context) error {
+	var workers sync.WaitGroup
+	for _, r := range h.routes {
+		for range r.Parallel {
+			workers.Go(func() { h.turn(take, work, r) })
+		}
+	}
+	<-take.Done()
+	workers.Wait()
+	return nil
+}
+
+// Routes tells the state of each route that has a program.
+func (h *Handlers) Routes() []RouteState {
+	states := make([]RouteState, 0, len(h.routes))
+	for _, r := range h.routes {
+		states = append(states, RouteState{Name: r.Name, Reason: r.reach.why()})
+	}
+	return states
+}
+
+// turn is one worker: it leases an update, has it handled, and comes again.
+func (h *Handlers) turn(take, work context.Context, r *route) {
+	for wait := time.Duration(0); ; {
+		probe, err := r.reach.enter(take)
+		if err != nil {
+			return
+		}
+		lease, err := h.bot.ClaimUpdate(take, r.Name)
+		switch {
+		case take.Err() != nil && err != nil:
+			r.reach.left(probe)
+			return
+		case err != nil:
+			r.reach.left(probe)
+			if wait = h.claimFailed(take, r, wait, err); wait == 0 {
+				return
+			}
+		default:
+			wait = 0
+			h.handle(work, r, lease, probe)
+		}
+	}
+}
+
+// handle takes one lease to its end.
+func (h *Handlers) handle(work context.Context, r *route, lease *spool.Lease, probe bool) {
+	start := time.Now()
+	d := h.attempt(work, r, lease, probe)
+	h.end(work, r, lease, d, time.Since(start))
+}
+
+// attempt decides on a lease, in most cases by running the program.
+func (h *Handlers) attempt(work context.Context, r *route, lease *spool.Lease, probe bool) (d decision) {
+	tried := false
+	defer func() {
+		if p := recover(); p != nil {
+			h.logPanic(r, lease, p)
+			tried = false
+			d = r.afterFailure(lease.Attempts, run{end: endSignal, err: fmt.Errorf("panic: %v", p)})
+		}
+		if !tried {
+			r.reach.left(probe)
+		}
+	}()
+	u, err := botapi.ParseUpdate(lease.Raw)
+	if err != nil { // it could be read when it came in
+		return failed(spool.UpdateDead, err.Error())
+	}
+	if d, refused := r.refuse(u, lease, h.now()); refused {
+		return d
+	}
+	if !probe && r.reach.why() != "" {
+		return giveBack("waits for the route's program")
+	}
+	tried = true
+	p := program{argv: r.Exec, dir: h.dir, timeout: r.Timeout}
+	result := p.run(work, environment(h.bot.Name(), h.home, u, lease), withNewline(lease.Raw), watcher{
+		started: func() { h.reached(r, probe) },
+		line:    func(line []byte) { h.logLine(r, lease, line) },
+	})
+	switch {
+	case result.end == endUnstarted && work.Err() != nil:
+		r.reach.left(probe)
+		return giveBack("the daemon stops")
+	case result.end == endUnstarted:
+		h.unreached(r, probe, result.err)
+		return giveBack(result.err.Error())
+	default:
+		return r.judge(u, lease, result)
+	}
+}
+
+// withNewline ends the update with a newline, for programs that read lines.
+func withNewline(raw []byte) []byte {
+	return append(raw[:len(raw):len(raw)], '\n')
+}

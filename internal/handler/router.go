@@ -1,0 +1,178 @@
+package handler
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tgspool/tgspool/internal/botapi"
+	"github.com/tgspool/tgspool/internal/spool"
+)
+
+// The reasons why an update is ignored.
+const (
+	IgnoredNotAllowed = "not_allowed" // its sender or chat may not run the route's program
+	IgnoredUnmatched  = "unmatched"   // no route takes it
+)
+
+// What becomes of updates that no route takes.
+const (
+	UnmatchedPull   = "pull"   // they wait for a client
+	UnmatchedIgnore = "ignore" // nobody gets them
+)
+
+// RouterOptions is what a Router needs to know beside the routes.
+type RouterOptions struct {
+	// Username returns the bot's name without @, which tells "/x@ourname" from
+	// a command for another bot of a group. While it is unknown (nil or empty)
+	// every name counts as ours.
+	Username func() string
+	// Unmatched is UnmatchedPull (default) or UnmatchedIgnore.
+	Unmatched string
+}
+
+// Router decides which route an update belongs to. It never changes and may be
+// used by many goroutines.
+type Router struct {
+	routes      []matcher
+	username    func() string
+	unmatched   spool.Route
+	fingerprint string
+}
+
+// matcher is a route made ready for matching.
+type matcher struct {
+	RouteConfig
+	text *regexp.Regexp // nil: any text
+}
+
+// NewRouter checks the routes and returns their router.
+func NewRouter(routes []RouteConfig, o RouterOptions) (*Router, error) {
+	r := &Router{username: o.Username}
+	switch o.Unmatched {
+	case "", UnmatchedPull:
+		r.unmatched = spool.Route{Handler: spool.PullRoute}
+	case UnmatchedIgnore:
+		r.unmatched = spool.Route{Ignore: IgnoredUnmatched}
+	default:
+		return nil, fmt.Errorf("unmatched %q is neither pull nor ignore", o.Unmatched)
+	}
+	names := map[string]bool{}
+	for _, c := range routes {
+		if err := c.check(); err != nil {
+			return nil, err
+		}
+		if names[c.Name] {
+			return nil, fmt.Errorf("two routes are named %q", c.Name)
+		}
+		names[c.Name] = true
+		text, err := c.Match.pattern()
+		if err != nil {
+			return nil, fmt.Errorf("route %q: %w", c.Name, err)
+		}
+		r.routes = append(r.routes, matcher{RouteConfig: c, text: text})
+	}
+	var err error
+	r.fingerprint, err = fingerprint(routes, r.unmatched)
+	return r, err
+}
+
+// Route returns where an update goes: to the first route that takes it. A
+// sender who isn't allowed doesn't fall through to a later route.
+func (r *Router) Route(u botapi.Update) spool.Route {
+	for _, m := range r.routes {
+		if !m.takes(u, r.username) {
+			continue
+		}
+		switch {
+		case m.denies(u):
+			return spool.Route{Handler: m.Name, Ignore: IgnoredNotAllowed}
+		case m.Pull:
+			return spool.Route{Handler: spool.PullRoute}
+		default:
+			return spool.Route{Handler: m.Name}
+		}
+	}
+	return r.unmatched
+}
+
+// Fingerprint tells two sets of routes apart that send some update to different
+// places. How a program is run doesn't count.
+func (r *Router) Fingerprint() string { return r.fingerprint }
+
+// Pulls reports whether some update may wait for a client.
+func (r *Router) Pulls() bool {
+	return r.unmatched.Ignore == "" || slices.ContainsFunc(r.routes, func(m matcher) bool { return m.Pull })
+}
+
+// takes reports whether all that the route asks for holds.
+func (m matcher) takes(u botapi.Update, username func() string) bool {
+	switch {
+	case len(m.Match.Commands) > 0 && !m.takesCommand(u, username):
+		return false
+	case len(m.Match.Kinds) > 0 && !slices.Contains(m.Match.Kinds, u.Kind):
+		return false
+	case len(m.Match.Chats) > 0 && (u.ChatID == 0 || !slices.Contains(m.Match.Chats, u.ChatID)):
+		return false
+	case len(m.Match.From) > 0 && (u.UserID == 0 || !slices.Contains(m.Match.From, u.UserID)):
+		return false
+	case m.text != nil && !m.text.MatchString(u.Text):
+		return false
+	}
+	return true
+}
+
+// takesCommand compares as Telegram's own apps do: in any case.
+func (m matcher) takesCommand(u botapi.Update, username func() string) bool {
+	if !u.New || u.Command == "" || !oursIfNamed(u.CommandBot, username) {
+		return false
+	}
+	return slices.ContainsFunc(m.Match.Commands, func(c string) bool {
+		return strings.EqualFold(c, u.Command)
+	})
+}
+
+// oursIfNamed reports whether a command addressed to bot is for us.
+func oursIfNamed(bot string, username func() string) bool {
+	if bot == "" || username == nil {
+		return true
+	}
+	ours := username()
+	return ours == "" || strings.EqualFold(bot, ours)
+}
+
+// denies reports whether the update's sender or chat may not run the program.
+func (m matcher) denies(u botapi.Update) bool {
+	if !m.runs() {
+		return false
+	}
+	return m.AllowFrom.given() && !m.AllowFrom.allows(u.UserID) ||
+		m.AllowChats.given() && !m.AllowChats.allows(u.ChatID)
+}
+
+// fingerprint hashes what routing depends on.
+func fingerprint(routes []RouteConfig, unmatched spool.Route) (string, error) {
+	type part struct {
+		Name                  string
+		Match                 Match
+		Exec, Pull            bool
+		AllowFrom, AllowChats Allow
+	}
+	parts := make([]part, 0, len(routes))
+	for _, c := range routes {
+		parts = append(parts, part{c.Name, c.Match, c.runs(), c.Pull, c.AllowFrom, c.AllowChats})
+	}
+	b, err := json.Marshal(struct {
+		Routes    []part
+		Unmatched spool.Route
+	}{parts, unmatched})
+	if err != nil {
+		return "", fmt.Errorf("hashing the routes: %w", err)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8]), nil
+}
