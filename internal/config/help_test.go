@@ -62,3 +62,35 @@ func loadError(t *testing.T, files map[string]string) string {
 	}
 	return strings.ReplaceAll(err.Error(), filepath.Dir(path)+"/", "")
 }
+
+// cases reads testdata/broken.txt: by the name of each case its files, and what
+// Load should say about them. A line "-- CASE/FILE --" begins a file, FILE being
+// "want" for the answer.
+func cases(t testing.TB) (files map[string]map[string]string, want map[string]string) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/broken.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, want = map[string]map[string]string{}, map[string]string{}
+	var name, file string
+	for line := range strings.Lines(string(data)) {
+		if head, ok := strings.CutPrefix(line, "-- "); ok {
+			name, file, _ = strings.Cut(strings.TrimSuffix(head, " --\n"), "/")
+			continue
+		}
+		switch {
+		case name == "":
+		case file == "want":
+			want[name] += line
+		case files[name] == nil:
+			files[name] = map[string]string{file: line}
+		default:
+			files[name][file] += line
+		}
+	}
+	if len(want) < 100 || len(want) != len(files) {
+		t.Fatalf("%d cases, %d answers", len(files), len(want))
+	}
+	return files, want
+}
