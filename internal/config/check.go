@@ -38,8 +38,7 @@ type checker struct {
 	problems []Problem
 }
 
-// add notes a problem at the place of its key. Elements of lists have their
-// number in the key; it is shown without.
+// add notes a problem at the place of its key, as Where knows it.
 func (c *checker) add(key, why, hint string) {
 	at, _ := c.cfg.Where(key)
 	c.problems = append(c.problems, Problem{Position: at, Key: key, Why: why, Hint: hint})

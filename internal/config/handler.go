@@ -41,7 +41,7 @@ type Handler struct {
 // values of one key are alternatives; all keys given must hold.
 type Match struct {
 	Command []string `toml:"command" form:"command" example:"\"/uptime\"" doc:"Commands, with slash, without the bot's name."`
-	Kind    []string `toml:"kind" form:"kind" doc:"Kinds of updates: message, callback_query, …"`
+	Kind    []string `toml:"kind" form:"kind" doc:"Kinds of updates, such as message or callback_query."`
 	Chat    []int64  `toml:"chat" form:"chat" doc:"Chats: names of chats, or ids."`
 	From    []int64  `toml:"from" form:"user" doc:"Senders: names of chats, or ids."`
 	Text    string   `toml:"text" form:"regexp" doc:"A regular expression (RE2) that the text or caption must match."`

@@ -1,0 +1,45 @@
+package config_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tgspool/tgspool/internal/config"
+)
+
+func TestCheck(t *testing.T) {
+	const fine = "[bots.home]\n[bots.home.chats]\nme = 1\n"
+	handler := func(name, rest string) string {
+		return "[[bots.home.handlers]]\nname = \"" + name + "\"\npull = true\n" + rest
+	}
+	tests := []struct{ name, text, want string }{
+		{"fine", fine, ""},
+		{"no bot", "[log]\n", "bots: no bot is configured (run tgspool setup, or add [bots.NAME] in conf.d)"},
+		{"no chat", "[bots.home]\n", "bots.home.default_chat: texts without a chat can't be sent (name your own chat me in [bots.home.chats])\n" +
+			"bots.home.admin.chat: nobody is told of trouble in Telegram (name your own chat me in [bots.home.chats])"},
+		{"long drain", fine + "[daemon]\ndrain = \"40s\"\n", "main.toml:5:1: daemon.drain: systemd ends the process 30s after it asks for a stop (at most 25s)"},
+		{"large keep_size", fine + "[store]\nkeep_size = \"2GiB\"\n", "main.toml:5:1: store.keep_size: larger than max_size: ended records alone may fill the store"},
+		{"no socket", fine + "[api]\nlisten = [\"tcp:127.0.0.1:1\"]\n", "main.toml:5:1: api.listen: no unix socket serves manage: the commands can't reach the daemon (add \"unix:/run/tgspool/tgspool.sock\")"},
+		{"handler behind a catch-all", fine + handler("a", "") + handler("b", "match = { command = \"/b\" }\n"), "main.toml:7:13: bots.home.handlers.1: handler b gets nothing: a before it takes every update (the first match wins; move it up)"},
+		{"misspelled kind", fine + "[bots.home.intake]\nallowed_updates = [\"message\", \"callback_qery\"]\n", "main.toml:5:31: bots.home.intake.allowed_updates.1: \"callback_qery\" is no kind of update known here (did you mean \"callback_query\"?)"},
+		{"new kind", fine + handler("a", "match = { kind = \"telepathy\" }\n"), "main.toml:7:11: bots.home.handlers.0.match.kind: \"telepathy\" is no kind of update known here (fine if Telegram has a new one of that name)"},
+		{"client without rights", fine + "[[bots.home.clients]]\nname = \"c\"\ntoken_sha256 = \"" + hash + "\"\n", "main.toml:4:13: bots.home.clients.0: client c may do nothing (methods and chats; [\"*\"] is all)"},
+		{
+			"client that polls for nothing", fine + "[[bots.home.clients]]\nname = \"c\"\ntoken_sha256 = \"" + hash + "\"\nfull = true\n[[bots.home.handlers]]\nname = \"w\"\nwebhook = \"http://127.0.0.1:1/\"\n",
+			"main.toml:7:1: bots.home.clients.0.full: no update ever waits for client c: no handler has pull = true (unmatched = \"pull\", or a pull handler)",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := load(t, tt.text)
+			var lines []string
+			for _, p := range config.Check(cfg) {
+				lines = append(lines, strings.ReplaceAll(p.String(), filepath.Dir(cfg.Path)+"/", ""))
+			}
+			if got := strings.Join(lines, "\n"); got != tt.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
