@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tgspool/tgspool/internal/config"
+)
+
+func (a *app) configCommand() *cobra.Command {
+	c := &cobra.Command{Use: "config", Short: "Check and show the settings"}
+	c.AddCommand(a.configCheck(), a.configShow())
+	return c
+}
+
+func (a *app) configCheck() *cobra.Command {
+	return &cobra.Command{
+		Use: "check", Short: "Check the settings; print all that is wrong", Args: cobra.NoArgs,
+		Long: "Check the settings and print all that is wrong, each with file, line and column. Warnings are\n" +
+			"about what is allowed but hardly meant.",
+		Example: "  tgspool config check\n  tgspool config check --config ./tgspool.toml",
+		RunE: func(*cobra.Command, []string) error {
+			cfg, err := a.load()
+			if err != nil {
+				return err
+			}
+			for _, p := range config.Check(cfg) {
+				a.complain("warning", p.String())
+			}
+			bad := false
+			names := make([]string, len(cfg.Bots))
+			for i, bot := range cfg.Bots {
+				names[i] = bot.Name
+				if _, _, err := config.ReadToken(bot, a.env); err != nil {
+					bad = true
+					a.complain("warning", fmt.Sprintf("bots.%s: %v", bot.Name, err))
+				}
+			}
+			a.out.printf("the settings are right: %s (%s)\n", plural(len(names), "bot"), safe(strings.Join(names, ", ")))
+			if bad {
+				return withHint(silent(exitConfig), "")
+			}
+			return nil
+		},
+	}
+}
+
+// load reads the settings that the flags and the environment name. Every error
+// is one of the settings, whatever its kind.
+func (a *app) load() (*config.Config, error) {
+	path, _ := config.Resolve(a.configPath, a.env)
+	cfg, err := config.Load(path, a.env)
+	if err == nil {
+		return cfg, nil
+	}
+	if errors.Is(err, config.ErrNothingConfigured) {
+		what, hint, _ := strings.Cut(err.Error(), "\n")
+		return nil, &exitError{code: exitConfig, msg: what, hint: hint}
+	}
+	return nil, &exitError{code: exitConfig, msg: err.Error()}
+}
+
+func (a *app) configShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show", Short: "Show the settings in use, defaults included", Args: cobra.NoArgs,
+		Long:    "Show the settings in use, defaults included, one key a line. What may hold a secret is left out.",
+		Example: "  tgspool config show | grep sender",
+		RunE: func(*cobra.Command, []string) error {
+			cfg, err := a.load()
+			if err != nil {
+				return err
+			}
+			for _, file := range cfg.Files {
+				a.out.printf("# %s\n", safe(file))
+			}
+			for _, line := range settings(cfg) {
+				a.out.printf("%s\n", line)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tgspool/tgspool/internal/localapi"
+	"github.com/tgspool/tgspool/internal/manage"
+	"github.com/tgspool/tgspool/internal/spool"
+)
+
+func (a *app) statusCommand() *cobra.Command {
+	return a.jsonFlag(&cobra.Command{
+		Use: "status", Short: "Show the daemon, its bots and their queues on one screen", Args: cobra.NoArgs,
+		Example: "  tgspool status\n  tgspool status --json | jq .bots.home.queue_depth",
+		RunE: func(c *cobra.Command, _ []string) error {
+			client, err := a.dial()
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			var raw json.RawMessage
+			if err := client.Do(c.Context(), localapi.Request{Method: http.MethodGet, Path: "/v1/status"}, &raw); err != nil {
+				return err
+			}
+			if a.json {
+				a.out.jsonLine(raw)
+				return nil
+			}
+			var status manage.Status
+			if err := json.Unmarshal(raw, &status); err != nil {
+				return err
+			}
+			a.printStatus(status, time.Now())
+			return nil
+		},
+	})
+}
+
+func (a *app) printStatus(s manage.Status, now time.Time) {
+	a.out.printf("tgspool %s, up %s, clock %s\n", safe(s.Version), span(now.Sub(s.StartedAt)), safe(s.Clock))
+	a.out.printf("store    %s, %s, %s free", safe(s.Store.Path), size(s.Store.SizeBytes), size(s.Store.FreeBytes))
+	if s.Store.Full {
+		a.out.printf(", FULL: intake waits until there is room")
+	}
+	a.out.printf("\n")
+	if len(s.Bots.Names) == 0 {
+		a.out.printf("\nno bot is configured\n")
+	}
+	for _, name := range s.Bots.Names {
+		a.printBot(name, s.Bots.ByName[name], now)
+	}
+}
+
+func (a *app) printBot(name string, b manage.BotStatus, now time.Time) {
+	a.out.printf("\n%s", safe(name))
+	if b.Username != nil {
+		a.out.printf(" @%s", safe(*b.Username))
+	}
+	if b.ID != nil {
+		a.out.printf(" (%d)", *b.ID)
+	}
+	a.out.printf("\n  intake   %s%s, offset %d%s\n", safe(b.Intake.State), since(b.Intake.Since, now), b.Intake.Offset, detail(b.Intake.Detail))
+	a.out.printf("  sender   %s%s", safe(b.Sender.State), since(b.Sender.Since, now))
+	if t := b.Sender.CooldownUntil; t != nil {
+		a.out.printf(", cooldown until %s (%s)", when(*t), span(t.Sub(now)))
+	}
+	a.out.printf("%s\n", detail(b.Sender.Detail))
+	a.out.printf("  queue    %d waiting", b.QueueDepth)
+	if b.OldestPendingAgeS > 0 {
+		a.out.printf(", the oldest due for %s", span(time.Duration(b.OldestPendingAgeS*float64(time.Second))))
+	}
+	a.out.printf("\n  jobs     %s\n", counts(b.Jobs, spool.States()))
+	a.out.printf("  inbox    %s\n", counts(b.Updates, spool.UpdateStates()))
+	if n := b.Jobs[spool.Uncertain]; n > 0 {
+		a.out.printf("  ?        %s to decide about: tgspool queue list --state uncertain\n", plural(int(n), "job"))
+	}
+	if b.DeadLast24h > 0 {
+		a.out.printf("  x        %s dead in the last 24 h: tgspool queue list --state dead\n", plural(int(b.DeadLast24h), "job"))
+	}
+}
+
+func since(t *time.Time, now time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return " for " + span(now.Sub(*t))
+}
+
+func detail(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + short(s, 200)
+}
+
+func counts[S ~string](n map[S]int64, order []S) string {
+	var parts []string
+	for _, state := range order {
+		parts = append(parts, string(state)+" "+itoa(n[state]))
+	}
+	return strings.Join(parts, ", ")
+}

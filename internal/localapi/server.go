@@ -1,0 +1,153 @@
+package localapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tgspool/tgspool/internal/manage"
+)
+
+const (
+	defaultGrace      = 5 * time.Second
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 32 << 10
+)
+
+// Server serves all endpoints of the daemon. Make one with Listen, run it with
+// Serve.
+type Server struct {
+	manage http.Handler
+	grace  time.Duration
+	log    *slog.Logger
+	faces  []face
+}
+
+// face is one listener with what is served on it.
+type face struct {
+	endpoint Endpoint
+	listener net.Listener
+	http     *http.Server
+}
+
+func newServer(c Config) *Server {
+	s := &Server{manage: c.Manage, grace: c.Grace, log: c.Logger}
+	if s.grace == 0 {
+		s.grace = defaultGrace
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	return s
+}
+
+// add prepares the server of one listener.
+func (s *Server) add(e Endpoint, l net.Listener) {
+	s.faces = append(s.faces, face{endpoint: e, listener: l, http: &http.Server{
+		Handler:           s.handler(e, l),
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		ConnContext:       withPeer,
+	}})
+}
+
+// handler decides what a listener serves.
+func (s *Server) handler(e Endpoint, l net.Listener) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /healthz", s.manage)
+	mux.Handle("GET /readyz", s.manage)
+	switch {
+	case l.Addr().Network() != "unix":
+		mux.Handle("/", refuse(http.StatusUnauthorized, "over TCP the management API needs a login or a token, which this version can't check; use the unix socket"))
+	case e.serves(RoleManage):
+		mux.Handle("/", peersOnly(s.manage))
+	case e.serves(RoleSubmit):
+		mux.Handle("/", refuse(http.StatusForbidden, "submitting jobs on a socket of its own is not supported yet; use the management socket"))
+	default:
+		mux.Handle("/", refuse(http.StatusForbidden, "the management API is not served on this socket"))
+	}
+	return mux
+}
+
+func refuse(status int, why string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="tgspool"`)
+		}
+		manage.WriteProblem(w, r, status, why)
+	})
+}
+
+// Addrs returns the addresses that are listened on, in the order of the
+// endpoints; a TCP port of 0 shows as the one that was found.
+func (s *Server) Addrs() []net.Addr {
+	addrs := make([]net.Addr, len(s.faces))
+	for i, f := range s.faces {
+		addrs[i] = f.listener.Addr()
+	}
+	return addrs
+}
+
+// Serve answers requests until ctx ends, then lets those under way finish
+// within the grace; what waits for a job's end is answered at once with the
+// state so far. It also ends, with an error, when a listener breaks.
+func (s *Server) Serve(ctx context.Context) error {
+	waits, stop := context.WithCancel(ctx)
+	defer stop()
+	broken := make(chan error, len(s.faces))
+	var serving sync.WaitGroup
+	for _, f := range s.faces {
+		f.http.BaseContext = func(net.Listener) context.Context { return waits }
+		serving.Go(func() {
+			err := f.http.Serve(f.listener)
+			if !errors.Is(err, http.ErrServerClosed) {
+				broken <- fmt.Errorf("serving %s: %w", f.endpoint.Addr, err)
+			}
+		})
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-broken:
+	}
+	stop()
+	s.shutdown()
+	serving.Wait()
+	return err
+}
+
+// shutdown stops all listeners at once and ends what is left after the grace.
+func (s *Server) shutdown() {
+	ctx, cancel := context.WithTimeout(context.Background(), s.grace)
+	defer cancel()
+	var stopping sync.WaitGroup
+	for _, f := range s.faces {
+		stopping.Go(func() {
+			if err := f.http.Shutdown(ctx); err != nil {
+				s.log.LogAttrs(ctx, slog.LevelWarn, "requests cut off at the stop",
+					slog.String("component", "localapi"), slog.String("addr", f.endpoint.Addr), slog.Any("err", err))
+				_ = f.http.Close() // whatever it says, nothing is left to be done
+			}
+		})
+	}
+	stopping.Wait()
+}
+
+// Close closes the listeners of a server that isn't served.
+func (s *Server) Close() error {
+	var errs []error
+	for _, f := range s.faces {
+		if err := f.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,242 @@
+package manage
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tgspool/tgspool/internal/outbox"
+	"github.com/tgspool/tgspool/internal/spool"
+)
+
+// maxJobs is the most that one request may queue.
+const maxJobs = 10_000
+
+// jobMembers are the members of a posted job.
+var jobMembers = []string{
+	"method", "params", "chat", "dedupe_key", "dedupe_for", "lane", "not_before", "delay",
+	"expires_at", "ttl", "max_attempts", "on_uncertain", "force",
+}
+
+// laterMembers belong to the contract but can't be served yet. They are refused
+// rather than ignored: a text that was to be split would be cut off instead.
+var laterMembers = []string{"split", "fallback", "replace"}
+
+// posted is a job as it was asked for.
+type posted struct {
+	method  string
+	params  json.RawMessage
+	chat    *string // a name to be resolved; "" is the bot's default chat
+	options outbox.Options
+
+	dedupeFor, delay, ttl bool // given
+}
+
+// readJob reads one posted job. The times of delay and ttl count from now.
+func readJob(data []byte, now time.Time) (posted, error) {
+	var p posted
+	all, err := readObject(data)
+	if err != nil {
+		return p, err
+	}
+	for _, m := range all {
+		if m.null() && slices.Contains(jobMembers, m.name) {
+			continue
+		}
+		if err := p.set(m, now); err != nil {
+			return p, err
+		}
+	}
+	return p, p.check(now)
+}
+
+// set takes one member over.
+func (p *posted) set(m member, now time.Time) (err error) {
+	o := &p.options
+	switch m.name {
+	case "method":
+		p.method, err = decode[string](m, "a string")
+	case "params":
+		p.params = m.value
+		if m.value[0] != '{' {
+			err = problemf(http.StatusUnprocessableEntity, `"params" must be an object`)
+		}
+	case "chat":
+		p.chat, err = decode[*string](m, "a string")
+		if err != nil {
+			// An id may be written as the number that it is.
+			var id int64
+			id, err = decode[int64](m, "a chat id, @name or name of the settings")
+			s := strconv.FormatInt(id, 10)
+			p.chat = &s
+		}
+	case "dedupe_key":
+		o.DedupeKey, err = decode[string](m, "a string")
+	case "dedupe_for":
+		p.dedupeFor = true
+		o.DedupeFor, err = duration(m)
+	case "lane":
+		o.Lane, err = decode[spool.Lane](m, "one of "+join(spool.Lanes()))
+	case "not_before":
+		err = once(&o.NotBefore, m, "delay", timestamp)
+	case "delay":
+		p.delay = true
+		err = once(&o.NotBefore, m, "not_before", after(now))
+	case "expires_at":
+		err = once(&o.ExpiresAt, m, "ttl", timestamp)
+	case "ttl":
+		p.ttl = true
+		err = once(&o.ExpiresAt, m, "expires_at", after(now))
+	case "max_attempts":
+		o.MaxAttempts, err = decode[int](m, "a whole number")
+		if err == nil && (o.MaxAttempts < 1 || o.MaxAttempts > 1000) {
+			err = problemf(http.StatusUnprocessableEntity, `"max_attempts" must be from 1 to 1000`)
+		}
+	case "on_uncertain":
+		o.OnUncertain, err = decode[spool.Policy](m, "one of "+join(spool.Policies()))
+	case "force":
+		o.Force, err = decode[bool](m, "true or false")
+	default:
+		if slices.Contains(laterMembers, m.name) {
+			return problemf(http.StatusUnprocessableEntity, "%q is not supported yet", m.name)
+		}
+		return unknownMember(m.name, jobMembers)
+	}
+	return err
+}
+
+// check looks at what single members can't tell.
+func (p *posted) check(now time.Time) error {
+	o := p.options
+	switch {
+	case p.method == "":
+		return problemf(http.StatusUnprocessableEntity, `"method" is missing`)
+	case p.dedupeFor && o.DedupeKey == "":
+		return problemf(http.StatusUnprocessableEntity, `"dedupe_for" needs a "dedupe_key"`)
+	case len(o.DedupeKey) > 256:
+		return problemf(http.StatusUnprocessableEntity, `"dedupe_key" is longer than 256 bytes`)
+	case o.Lane != "" && !slices.Contains(spool.Lanes(), o.Lane):
+		return problemf(http.StatusUnprocessableEntity, "unknown lane %q; known: %s", o.Lane, join(spool.Lanes()))
+	case o.OnUncertain != "" && !slices.Contains(spool.Policies(), o.OnUncertain):
+		return problemf(http.StatusUnprocessableEntity, "unknown policy %q; known: %s", o.OnUncertain, join(spool.Policies()))
+	case !o.ExpiresAt.IsZero() && !o.ExpiresAt.After(now):
+		return problemf(http.StatusUnprocessableEntity, "the job would be expired at once")
+	case !o.ExpiresAt.IsZero() && !o.NotBefore.IsZero() && !o.ExpiresAt.After(o.NotBefore):
+		return problemf(http.StatusUnprocessableEntity, "the job would expire before it may go out")
+	}
+	return nil
+}
+
+func duration(m member) (time.Duration, error) {
+	s, err := decode[string](m, `a duration like "10m"`)
+	if err != nil {
+		return 0, err
+	}
+	d, err := ParseDuration(s)
+	if p, ok := errors.AsType[*Problem](err); ok {
+		p.Detail = strconv.Quote(m.name) + ": " + p.Detail
+	}
+	return d, err
+}
+
+func timestamp(m member) (time.Time, error) {
+	t, err := decode[time.Time](m, `a time like "2026-01-02T15:04:05Z"`)
+	if err == nil && (t.Year() < 1970 || t.Year() > 2200) {
+		return t, problemf(http.StatusUnprocessableEntity, "%q lies in the year %d", m.name, t.Year())
+	}
+	return t, err
+}
+
+// after reads a duration as the time that lies so far behind now.
+func after(now time.Time) func(member) (time.Time, error) {
+	return func(m member) (time.Time, error) {
+		d, err := duration(m)
+		return now.Add(d), err
+	}
+}
+
+// once sets a time that may be given in two forms, but not in both.
+func once(t *time.Time, m member, other string, read func(member) (time.Time, error)) error {
+	if !t.IsZero() {
+		return problemf(http.StatusUnprocessableEntity, "%q and %q exclude each other", m.name, other)
+	}
+	v, err := read(m)
+	*t = v
+	return err
+}
+
+// build makes the job of what was posted: names of chats are resolved, the rest
+// of the parameters stays byte for byte.
+func (a *api) build(bot string, p posted, origin string) (spool.NewJob, error) {
+	if err := a.place(bot, &p); err != nil {
+		return spool.NewJob{}, err
+	}
+	p.options.Origin = origin
+	return outbox.New(p.method, p.params, p.options)
+}
+
+// place puts the chat's id where a name of the settings stands: in "chat",
+// which then becomes chat_id, or in chat_id itself.
+func (a *api) place(bot string, p *posted) error {
+	var all []member
+	if len(p.params) > 0 {
+		var err error
+		if all, err = readObject(p.params); err != nil {
+			if bad, ok := errors.AsType[*Problem](err); ok {
+				bad.Detail = `"params": ` + bad.Detail
+			}
+			return err
+		}
+	}
+	i := slices.IndexFunc(all, func(m member) bool { return m.name == "chat_id" })
+	if i >= 0 && !all[i].null() {
+		if p.chat != nil {
+			return problemf(http.StatusUnprocessableEntity, `"chat" and "chat_id" exclude each other`)
+		}
+		var name string
+		if json.Unmarshal(all[i].value, &name) != nil || name == "" {
+			return nil // a number, or what Telegram shall judge
+		}
+		if chat, ok := a.bots.ResolveChat(bot, name); ok && chat != name {
+			from := all[i].end - int64(len(all[i].value))
+			p.params = slices.Concat(p.params[:from], chatJSON(chat), p.params[all[i].end:])
+		}
+		return nil
+	}
+	if p.chat == nil {
+		return nil
+	}
+	chat, err := a.resolveChat(bot, *p.chat)
+	if err != nil {
+		return err
+	}
+	return p.addChat(chat, all, i)
+}
+
+// addChat writes chat_id into parameters that have none, or null.
+func (p *posted) addChat(chat string, all []member, null int) error {
+	value := chatJSON(chat)
+	switch {
+	case null >= 0:
+		m := all[null]
+		p.params = slices.Concat(p.params[:m.end-int64(len(m.value))], value, p.params[m.end:])
+	case len(all) == 0:
+		p.params = slices.Concat([]byte(`{"chat_id":`), value, []byte("}"))
+	default:
+		rest := bytes.TrimLeft(p.params, " \t\r\n")[1:]
+		p.params = slices.Concat([]byte(`{"chat_id":`), value, []byte(","), rest)
+	}
+	return nil
+}
+
+// chatJSON is an id as a number, an @name as a string.
+func chatJSON(chat string) []byte {
+	if _, err := strconv.ParseInt(chat, 10, 64); err == nil {
+		return []byte(chat)
+	}
+	return []byte(strconv.Quote(chat))
+}

@@ -1,0 +1,228 @@
+package manage
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/tgspool/tgspool/internal/gate"
+	"github.com/tgspool/tgspool/internal/spool"
+)
+
+const (
+	// maxBody is the most that a request may carry.
+	maxBody = 8 << 20
+	// bodyTimeout bounds how long a request's body may take to arrive.
+	bodyTimeout = time.Minute
+	// changeTimeout bounds a transition whose caller may have gone already.
+	changeTimeout = time.Minute
+	// maxWait is the longest ?wait=; longer ones are cut to it.
+	maxWait = 10 * time.Minute
+)
+
+// Bots is what the daemon knows of its bots beyond what the spool holds.
+type Bots interface {
+	// Names lists every bot of the settings, the unconfigured ones too.
+	Names() []string
+	// View returns the bot as it is now; false when there is no such bot.
+	View(bot string) (View, bool)
+	// ResolveChat returns the id in decimal or the @name that a name of the
+	// bot's chats stands for, and for "" the bot's default chat. It is false
+	// when there is no such name.
+	ResolveChat(bot, name string) (string, bool)
+}
+
+// View is the live part of one bot's status.
+type View struct {
+	ID       int64  // 0 when unknown
+	Username string // without @; empty when unknown
+	// Unconfigured says why the bot can't work at all; empty when it can.
+	Unconfigured string
+	Intake       Intake
+	Sender       gate.Snapshot
+	// RateOpensAt is when the bot's rate has the next call to give; zero: now.
+	RateOpensAt time.Time
+}
+
+// Intake is how updates come in at the moment.
+type Intake struct {
+	State  string    // ok | offline | conflict | paused | unauthorized | full
+	Since  time.Time // since when it is in that state
+	Detail string    // more in words, may be empty
+}
+
+// Config is what the API needs.
+type Config struct {
+	Store     *spool.Store
+	Bots      Bots
+	Version   string
+	StartedAt time.Time
+	// Clock returns "ok" or "unknown"; nil means always ok.
+	Clock func() string
+	// Logger gets decisions of people and errors that are our fault; nil: none.
+	Logger *slog.Logger
+}
+
+// api serves the endpoints. It is not written to after New.
+type api struct {
+	store     *spool.Store
+	bots      Bots
+	version   string
+	startedAt time.Time
+	clock     func() string
+	log       *slog.Logger
+}
+
+// New returns the handler of the management API.
+func New(c Config) http.Handler {
+	a := &api{
+		store: c.Store, bots: c.Bots, version: c.Version,
+		startedAt: c.StartedAt, clock: c.Clock, log: c.Logger,
+	}
+	if a.clock == nil {
+		a.clock = func() string { return "ok" }
+	}
+	if a.log == nil {
+		a.log = slog.New(slog.DiscardHandler)
+	}
+	return a.routes()
+}
+
+// routes is the table of the endpoints.
+func (a *api) routes() http.Handler {
+	mux := http.NewServeMux()
+	for pattern, do := range map[string]endpoint{
+		"GET /v1/status": a.status,
+
+		"POST /v1/bots/{bot}/jobs":         a.postJobs,
+		"GET /v1/bots/{bot}/jobs":          a.listJobs,
+		"GET /v1/jobs/{id}":                a.showJob,
+		"GET /v1/jobs/{id}/why":            a.whyJob,
+		"POST /v1/jobs/{id}/resolve":       a.resolveJob,
+		"POST /v1/jobs/{id}/{verb}":        a.decideJob,
+		"POST /v1/bots/{bot}/jobs/{verb}":  a.decideJobs,
+		"GET /v1/bots/{bot}/updates":       a.listUpdates,
+		"GET /v1/bots/{bot}/updates/{seq}": a.showUpdate,
+
+		"POST /v1/bots/{bot}/updates/{seq}/replay": a.replayUpdate,
+		"POST /v1/bots/{bot}/updates/{seq}/drop":   a.dropUpdate,
+
+		"GET /v1/bots/{bot}/chats":                    a.listChats,
+		"POST /v1/bots/{bot}/chats/{chat}/activate":   a.activateChat,
+		"POST /v1/bots/{bot}/chats/{chat}/deactivate": a.deactivateChat,
+	} {
+		mux.Handle(pattern, a.serve(do))
+	}
+	mux.HandleFunc("GET /healthz", a.healthz)
+	mux.HandleFunc("GET /readyz", a.readyz)
+	return a.orProblem(mux)
+}
+
+// endpoint answers one request: a status and a body for JSON, or an error for
+// the table.
+type endpoint func(r *http.Request) (int, any, error)
+
+// serve makes an endpoint a handler, with the limits that hold for all.
+func (a *api) serve(do endpoint) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		if r.ContentLength != 0 {
+			// Not every writer can (a test's recorder); then nothing is slow either.
+			_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		r = r.WithContext(context.WithValue(r.Context(), bodyReadKey{}, func() {
+			// The deadline was for the body. Left standing, it would end a long wait.
+			_ = control.SetReadDeadline(time.Time{})
+		}))
+		status, body, err := do(r)
+		if err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		a.writeJSON(w, r, status, "application/json", body)
+	})
+}
+
+// bodyReadKey finds the function that is called once the body has been read.
+type bodyReadKey struct{}
+
+// writeJSON writes a whole answer. It is encoded first, so that a value that
+// can't be encoded is an error and not half an answer.
+func (a *api) writeJSON(w http.ResponseWriter, r *http.Request, status int, kind string, body any) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(body); err != nil {
+		a.log.LogAttrs(r.Context(), slog.LevelError, "answer can't be encoded",
+			slog.String("component", "manage"), slog.String("path", r.URL.Path), slog.Any("err", err))
+		status, kind = http.StatusInternalServerError, problemType
+		buf.Reset()
+		buf.WriteString(`{"type":"about:blank","title":"Internal Server Error","status":500,"detail":"the answer could not be encoded"}` + "\n")
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Length", strconv.Itoa(buf.Len()))
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	// The caller may have gone; there is nobody left to tell.
+	_, _ = w.Write(buf.Bytes())
+}
+
+// orProblem answers what the mux has no endpoint for in the API's own form.
+func (a *api) orProblem(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		seen := refusal{header: http.Header{}, status: http.StatusNotFound}
+		h.ServeHTTP(&seen, r)
+		if allow := seen.header.Get("Allow"); allow != "" {
+			w.Header().Set("Allow", allow)
+			a.fail(w, r, problemf(http.StatusMethodNotAllowed, "%s is not possible here; %s is", r.Method, allow))
+			return
+		}
+		a.fail(w, r, problemf(http.StatusNotFound, "there is no endpoint %s", r.URL.Path))
+	})
+}
+
+// refusal keeps the head of the mux's own answer and drops its body.
+type refusal struct {
+	header http.Header
+	status int
+}
+
+func (f *refusal) Header() http.Header         { return f.header }
+func (f *refusal) WriteHeader(status int)      { f.status = status }
+func (f *refusal) Write(p []byte) (int, error) { return len(p), nil }
+
+// change is the context for a transition: it outlives a caller that hangs up
+// and a server that is being stopped, so that nobody is told "not done" about
+// something that then is committed. It is bounded all the same.
+func change(r *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(r.Context()), changeTimeout)
+}
+
+// bot finds the bot of the path.
+func (a *api) bot(r *http.Request) (*spool.Bot, error) {
+	name := r.PathValue("bot")
+	view, known := a.bots.View(name)
+	if !known {
+		return nil, problemf(http.StatusNotFound, "there is no bot %q in the settings", name)
+	}
+	bot, open := a.store.Bot(name)
+	if !open {
+		why := view.Unconfigured
+		if why == "" {
+			why = "it is still starting"
+		}
+		return nil, problemf(http.StatusConflict, "bot %q can't be used: %s", name, why)
+	}
+	return bot, nil
+}
