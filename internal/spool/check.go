@@ -1,0 +1,174 @@
+package spool
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+)
+
+// Check compares records, indexes and counters with each other and returns
+// what doesn't fit, nothing when all is well. It reads the whole store, so it
+// is for tests and for a person who asks.
+func (s *Store) Check() (problems []string, err error) {
+	err = s.view(func(t *txn) error {
+		c := checker{t: t}
+		for _, b := range s.Bots() {
+			c.jobs(b)
+			c.queue(b)
+			c.updates(b)
+		}
+		c.damaged()
+		problems = c.found
+		return nil
+	})
+	return problems, err
+}
+
+type checker struct {
+	t     *txn
+	found []string
+}
+
+func (c *checker) say(format string, args ...any) {
+	c.found = append(c.found, fmt.Sprintf(format, args...))
+}
+
+// jobs compares the records of each state with the counters, and live jobs
+// with the places where they must wait.
+func (c *checker) jobs(b *Bot) {
+	rec, counts := b.public.Load(), make([]int64, len(States()))
+	c.t.each(bLive, botKey(b.num), botKey(b.num), func(k, _ []byte) bool {
+		id := int64(u64at(k, 2))
+		r, err := c.t.liveJob(b, id)
+		if err != nil {
+			c.say("job %d: %v", id, err)
+			return true
+		}
+		counts[r.state.code()]++
+		c.place(b, r)
+		return true
+	})
+	for _, st := range States() {
+		if !st.Open() {
+			p := stateKey(b.num, st.code(), 0)[:3]
+			c.t.each(standOf(st), p, p, func(k, v []byte) bool {
+				if _, err := decode[jobRec](k, v); err != nil {
+					c.say("job %d: %v", u64at(k, 3), err)
+				}
+				counts[st.code()]++
+				return true
+			})
+		}
+		if counts[st.code()] != rec.Jobs[st.code()] {
+			c.say("bot %s: %d jobs are %s, the counter says %d", rec.Name, counts[st.code()], st, rec.Jobs[st.code()])
+		}
+	}
+}
+
+// place checks that a live job waits in exactly the place that fits its state.
+func (c *checker) place(b *Bot, r *jobRec) {
+	queued := c.t.get(bQueue, queueKey(b.num, r.ChatNo, r.Lane, r.Order)) != nil && r.Order != 0
+	timed := c.t.get(bTimer, timerKey(r.NotBefore, timerDue, b.num, uint64(r.ID))) != nil
+	switch {
+	case r.state == Running && queued:
+		c.say("job %d is running and in the queue", r.ID)
+	case r.state == Pending && r.Order != 0 && !queued:
+		c.say("job %d is pending, but not in the queue", r.ID)
+	case r.state == Pending && r.Order == 0 && !timed:
+		c.say("job %d is pending, but no timer leads to it", r.ID)
+	case r.state == Pending && r.ExpiresAt != 0 && c.t.get(bTimer, timerKey(r.ExpiresAt, timerExpire, b.num, uint64(r.ID))) == nil:
+		c.say("job %d expires, but no timer leads to it", r.ID)
+	}
+}
+
+// queue checks that ready holds just the heads of free chats with open gates,
+// and that every closed head has a timer.
+func (c *checker) queue(b *Bot) {
+	want := map[string]bool{}
+	c.t.each(bChat, botKey(b.num), botKey(b.num), func(k, _ []byte) bool {
+		no := u32at(k, 2)
+		if c.t.runningIn(b, no) == 0 {
+			c.heads(b, no, want)
+		}
+		return true
+	})
+	c.t.each(bReady, botKey(b.num), botKey(b.num), func(k, _ []byte) bool {
+		if !want[string(k)] {
+			c.say("bot %d: ready has %x, which is no head of a free chat", b.num, k)
+		}
+		delete(want, string(k))
+		return true
+	})
+	for k := range want {
+		c.say("bot %d: ready lacks %x", b.num, k)
+	}
+}
+
+func (c *checker) heads(b *Bot, no uint32, want map[string]bool) {
+	rec := c.t.chat(b, no)
+	for lane := range Lanes() {
+		p := queuePrefix(b.num, no, byte(lane))
+		head, v := c.t.first(bQueue, p)
+		if head == nil {
+			continue
+		}
+		q, _ := readQueued(v)
+		k := readyKey(b.num, byte(lane), u64at(head, len(p)))
+		at := rec.opensAt(b.limits(), q.weight, q.retryAt)
+		timer := rec.WakeAt != 0 && rec.WakeAt <= max(at, c.t.now) &&
+			c.t.get(bTimer, timerKey(rec.WakeAt, timerChat, b.num, uint64(no))) != nil
+		switch inReady := c.t.get(bReady, k) != nil; {
+		case inReady, at <= c.t.now && !timer:
+			want[string(k)] = true
+		case !timer:
+			c.say("chat %s: its head waits until %s, but no timer leads to it", rec.Name, instant(at))
+		}
+	}
+}
+
+func (c *checker) updates(b *Bot) {
+	rec, counts := b.public.Load(), make([]int64, len(UpdateStates()))
+	c.t.each(bInbox, botKey(b.num), botKey(b.num), func(k, _ []byte) bool {
+		r, err := c.t.update(b, int64(u64at(k, 2)))
+		if err != nil {
+			c.say("%v", err)
+			return true
+		}
+		counts[r.state.code()]++
+		queued := c.t.get(bInQueue, inQueueKey(b.num, hash64(r.OrderKey), r.Seq)) != nil
+		if queued != (r.state == UpdateOpen) {
+			c.say("update %d is %s and queued: %v", r.Seq, r.state, queued)
+		}
+		return true
+	})
+	for _, st := range UpdateStates() {
+		p := stateKey(b.num, st.code(), 0)[:3]
+		c.t.each(bInEnded, p, p, func(_, _ []byte) bool { counts[st.code()]++; return true })
+		if counts[st.code()] != rec.Updates[st.code()] {
+			c.say("bot %s: %d updates are %s, the counter says %d", rec.Name, counts[st.code()], st, rec.Updates[st.code()])
+		}
+	}
+	c.inReady(b)
+}
+
+// inReady checks that the ready index of the inbox holds only heads.
+func (c *checker) inReady(b *Bot) {
+	c.t.each(bInReady, botKey(b.num), botKey(b.num), func(k, v []byte) bool {
+		order := binary.BigEndian.Uint64(v)
+		head, hv := c.t.first(bInQueue, inQueuePrefix(b.num, order))
+		if head == nil || u64at(head, 10) != u64at(k, 10) || !bytes.Equal(hv[:8], k[2:10]) {
+			c.say("bot %d: inready has %x, which is no head", b.num, k)
+		}
+		return true
+	})
+}
+
+func (c *checker) damaged() {
+	_ = c.t.bucket(bDamaged).ForEach(func(k, _ []byte) error {
+		c.say("a damaged record was set aside: %x", k)
+		return nil
+	})
+	for p := range c.t.tx.Check() {
+		c.say("file: %v", p)
+	}
+}

@@ -1,0 +1,81 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// What a transition may answer. Callers branch with errors.Is.
+var (
+	// ErrNotFound: there is no such job, update, chat or bot, or it has been
+	// removed by retention.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict: the record has moved on; the wrapping *StateError says where to.
+	ErrConflict = errors.New("state has moved")
+	// ErrLeaseLost: the update is no longer leased to this caller.
+	ErrLeaseLost = errors.New("lease is no longer held")
+	// ErrInvalid: the request itself is wrong, whatever the store holds.
+	ErrInvalid = errors.New("invalid")
+	// ErrChatInactive: the chat can't be written to; the wrapping
+	// *InactiveError says since when and why.
+	ErrChatInactive = errors.New("chat is inactive")
+	// ErrFull: the disk or the size limit leaves no room. Nothing was stored.
+	ErrFull = errors.New("spool is full")
+	// ErrClosed: the store is closed or closing. Nothing was stored.
+	ErrClosed = errors.New("spool is closed")
+	// ErrLocked: another process has the store open.
+	ErrLocked = errors.New("spool is in use")
+	// ErrNewer: the file was written by a newer version of the program.
+	ErrNewer = errors.New("spool is from a newer version")
+	// ErrDamaged: a record's checksum doesn't match.
+	ErrDamaged = errors.New("record is damaged")
+)
+
+// StateError is an ErrConflict that knows the record's state now.
+type StateError struct {
+	What string // "job" or "update"
+	ID   int64
+	Now  string // its state
+	Want string // the state that was asked for
+}
+
+// Error names the record, its state and the refused one.
+func (e *StateError) Error() string {
+	return fmt.Sprintf("%s %d is %s and can't become %s", e.What, e.ID, e.Now, e.Want)
+}
+
+// Is makes every StateError an ErrConflict.
+func (e *StateError) Is(target error) bool { return target == ErrConflict }
+
+// InactiveError is an ErrChatInactive with Telegram's own words.
+type InactiveError struct {
+	Chat   string
+	Reason string // Telegram's description when it refused
+	Since  time.Time
+}
+
+// Error names the chat and repeats Telegram's reason.
+func (e *InactiveError) Error() string {
+	return fmt.Sprintf("chat %s is inactive since %s: %s", e.Chat, e.Since.UTC().Format(time.RFC3339), e.Reason)
+}
+
+// Is makes every InactiveError an ErrChatInactive.
+func (e *InactiveError) Is(target error) bool { return target == ErrChatInactive }
+
+// LockedError is an ErrLocked that names the process holding the file.
+type LockedError struct {
+	Path string
+	PID  int // 0 when unknown
+}
+
+// Error names the file and the process.
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("spool %q is in use by another process", e.Path)
+	}
+	return fmt.Sprintf("spool %q is in use by process %d", e.Path, e.PID)
+}
+
+// Is makes every LockedError an ErrLocked.
+func (e *LockedError) Is(target error) bool { return target == ErrLocked }

@@ -1,0 +1,335 @@
+package spool
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// seenSteps is how fine a chat's last_seen_at is kept: not every message
+// writes the chat's record.
+const seenStep = 10 * time.Second
+
+// Intake stores a batch of updates together with the offset that acknowledges
+// it. An update whose id is known is counted and skipped; a malformed one is
+// kept once, dead, with its bytes.
+func (b *Bot) Intake(ctx context.Context, batch Batch) (Taken, error) {
+	size := 64
+	for i := range batch.Updates {
+		size += len(batch.Updates[i].Raw) + 128
+	}
+	var taken Taken
+	err := b.s.do(ctx, size, func(t *txn) error {
+		taken = Taken{}
+		for i := range batch.Updates {
+			t.takeIn(b, &batch.Updates[i], &taken)
+		}
+		if batch.SetOffset && batch.Offset != b.rec.Offset {
+			b.rec.Offset = batch.Offset
+			t.touchBot(b)
+		}
+		return nil
+	})
+	return taken, err
+}
+
+func (t *txn) takeIn(b *Bot, u *NewUpdate, taken *Taken) {
+	if t.knows(b, u) {
+		taken.Duplicates++
+		return
+	}
+	b.rec.Seq++
+	t.touchBot(b)
+	r := &updateRec{
+		Seq: b.rec.Seq, UpdateID: u.ID, HasID: u.HasID, Kind: u.Kind, Raw: u.Raw,
+		OrderKey: u.OrderKey, Handler: u.Route.Handler, Received: t.now, Updated: t.now,
+		StaleAt: nanos(u.StaleAt), UserID: u.UserID, Error: u.Error,
+	}
+	if r.OrderKey == "" {
+		r.OrderKey = "seq:" + strconv.FormatInt(r.Seq, 10)
+	}
+	if u.Chat != nil {
+		r.ChatID = u.Chat.ID
+		t.meet(b, u)
+	}
+	t.remember(b, u, r)
+	if len(r.Raw) > inlineMax {
+		k := inBodyKey(b.num, r.Seq)
+		t.put(bInBody, k, seal(k, r.Raw))
+		r.Raw, r.InBody = nil, true
+	}
+	switch {
+	case !u.HasID:
+		taken.Malformed++
+		t.shelve(b, r, "", UpdateDead)
+	case u.Route.Ignore != "":
+		taken.Stored++
+		r.Error = u.Route.Ignore
+		t.shelve(b, r, "", UpdateIgnored)
+	default:
+		taken.Stored++
+		r.state = UpdateOpen
+		t.countUpdate(b, "", UpdateOpen)
+		t.putOpen(b, r)
+		t.lineIn(b, r)
+	}
+}
+
+// malformedKey names a malformed element by its content.
+func malformedKey(u *NewUpdate) string { return "malformed\x00" + string(u.Raw) }
+
+// knows reports whether an update has been taken in before.
+func (t *txn) knows(b *Bot, u *NewUpdate) bool {
+	if !u.HasID {
+		return t.get(bKey, dedupeKey(b.num, malformedKey(u))) != nil
+	}
+	return t.get(bSeen, seenKey(b.num, u.ID)) != nil
+}
+
+func (t *txn) remember(b *Bot, u *NewUpdate, r *updateRec) {
+	if u.HasID {
+		t.put(bSeen, seenKey(b.num, u.ID), u64bytes(uint64(r.Seq)))
+		return
+	}
+	t.put(bKey, dedupeKey(b.num, malformedKey(u)), keyValue(r.Seq, 0))
+}
+
+// meet takes over what an update shows of its chat.
+func (t *txn) meet(b *Bot, u *NewUpdate) {
+	name := strconv.FormatInt(u.Chat.ID, 10)
+	if u.MigrateFrom != 0 {
+		// The new group names the old one: the old one's queue becomes this chat's.
+		no, c := t.internChat(b, strconv.FormatInt(u.MigrateFrom, 10))
+		_ = t.migrate(b, no, c, u.Chat.ID)
+	}
+	no, c := t.internChat(b, name)
+	if u.MigrateTo != 0 {
+		_ = t.migrate(b, no, c, u.MigrateTo)
+	} else if _, moved := chatID(c.Name); !moved || c.Name == name {
+		t.see(b, no, c, u.Chat)
+	}
+	if t.now-c.Seen >= int64(seenStep) {
+		c.Seen = t.now
+		t.touchChat(b, no, c)
+	}
+	switch {
+	case u.Gone != "":
+		t.deactivate(b, no, c, u.Gone)
+		t.endWaiting(b, no)
+	case u.Active:
+		t.activate(b, no, c)
+	}
+}
+
+func inBodyKey(bot uint16, seq int64) key { return liveKey(bot, seq) }
+func inboxKey(bot uint16, seq int64) key  { return liveKey(bot, seq) }
+
+func (t *txn) putOpen(b *Bot, r *updateRec) {
+	k := inboxKey(b.num, r.Seq)
+	t.put(bInbox, k, encode(k, r))
+}
+
+// shelve puts an update away whose life is over.
+func (t *txn) shelve(b *Bot, r *updateRec, from, to UpdateState) {
+	if from != "" {
+		t.del(bInbox, inboxKey(b.num, r.Seq))
+	}
+	r.state, r.Updated, r.NextAt = to, t.now, 0
+	t.countUpdate(b, from, to)
+	k := stateKey(b.num, to.code(), r.Seq)
+	t.put(bInEnded, k, encode(k, r))
+}
+
+// inQueued is the value of an inqueue entry.
+func inQueued(handler uint64, nextAt int64) []byte {
+	return newKey(16).u64(handler).u64(uint64(nextAt))
+}
+
+// lineIn puts an open update into its order key's queue.
+func (t *txn) lineIn(b *Bot, r *updateRec) {
+	order := hash64(r.OrderKey)
+	t.unreadyIn(b, order)
+	t.put(bInQueue, inQueueKey(b.num, order, r.Seq), inQueued(hash64(r.Handler), r.NextAt))
+	t.rearmIn(b, order)
+}
+
+// unlineIn takes an open update out of its order key's queue.
+func (t *txn) unlineIn(b *Bot, r *updateRec) {
+	order := hash64(r.OrderKey)
+	t.unreadyIn(b, order)
+	t.del(bInQueue, inQueueKey(b.num, order, r.Seq))
+	t.rearmIn(b, order)
+}
+
+func (t *txn) unreadyIn(b *Bot, order uint64) {
+	head, v := t.first(bInQueue, inQueuePrefix(b.num, order))
+	if head == nil || len(v) != 16 {
+		return
+	}
+	k := inReadyKey(b.num, u64at(v, 0), int64(u64at(head, 10)))
+	if t.get(bInReady, k) != nil {
+		t.del(bInReady, k)
+	}
+}
+
+// rearmIn puts the head of a free order key into the ready index, or sets a
+// timer for its next attempt.
+func (t *txn) rearmIn(b *Bot, order uint64) {
+	if _, busy := b.inbusy[order]; busy {
+		return
+	}
+	head, v := t.first(bInQueue, inQueuePrefix(b.num, order))
+	if head == nil || len(v) != 16 {
+		return
+	}
+	seq, at := int64(u64at(head, 10)), int64(u64at(v, 8))
+	if at <= t.now {
+		t.put(bInReady, inReadyKey(b.num, u64at(v, 0), seq), u64bytes(order))
+		return
+	}
+	t.put(bTimer, timerKey(at, timerUpdate, b.num, uint64(seq)), []byte{})
+}
+
+func (t *txn) wakeUpdate(b *Bot, seq int64) {
+	if r, err := t.update(b, seq); err == nil && r.state == UpdateOpen {
+		t.unreadyIn(b, hash64(r.OrderKey))
+		t.rearmIn(b, hash64(r.OrderKey))
+	}
+}
+
+// update finds an update by its seq, whatever its state.
+func (t *txn) update(b *Bot, seq int64) (*updateRec, error) {
+	k := inboxKey(b.num, seq)
+	if v := t.get(bInbox, k); v != nil {
+		r, err := decode[updateRec](k, v)
+		if err != nil {
+			return nil, fmt.Errorf("update %d: %w", seq, err)
+		}
+		r.state = UpdateOpen
+		if lease, err := t.lease(b, seq); err == nil && lease != nil {
+			r.state, r.Attempts = UpdateLeased, lease.Attempt
+		}
+		return r, nil
+	}
+	for _, st := range UpdateStates() {
+		k := stateKey(b.num, st.code(), seq)
+		v := t.get(bInEnded, k)
+		if v == nil {
+			continue
+		}
+		r, err := decode[updateRec](k, v)
+		if err != nil {
+			return nil, fmt.Errorf("update %d: %w", seq, err)
+		}
+		r.state = st
+		return r, nil
+	}
+	return nil, fmt.Errorf("update %d: %w", seq, ErrNotFound)
+}
+
+func (t *txn) lease(b *Bot, seq int64) (*leaseRec, error) {
+	k := inboxKey(b.num, seq)
+	v := t.get(bInLease, k)
+	if v == nil {
+		return nil, nil
+	}
+	return decode[leaseRec](k, v)
+}
+
+// fullUpdate fills in the bytes of an update whose payload stands elsewhere.
+func (t *txn) fullUpdate(b *Bot, r *updateRec) *updateRec {
+	if !r.InBody {
+		return r
+	}
+	c := *r
+	k := inBodyKey(b.num, r.Seq)
+	v, err := unseal(k, t.get(bInBody, k))
+	if err != nil {
+		c.Error = "the update's bytes are damaged on disk"
+		return &c
+	}
+	c.Raw = append([]byte(nil), v...)
+	return &c
+}
+
+// Update reads an update by its seq.
+func (b *Bot) Update(seq int64) (u Update, err error) {
+	err = b.s.view(func(t *txn) error {
+		r, err := t.update(b, seq)
+		if err == nil {
+			u = t.fullUpdate(b, r).view()
+		}
+		return err
+	})
+	return u, err
+}
+
+// UpdateByID finds the update that Telegram gave an id to.
+func (b *Bot) UpdateByID(id int64) (u Update, err error) {
+	err = b.s.view(func(t *txn) error {
+		v := t.get(bSeen, seenKey(b.num, id))
+		if len(v) != 8 {
+			return fmt.Errorf("update_id %d: %w", id, ErrNotFound)
+		}
+		r, err := t.update(b, int64(binary.BigEndian.Uint64(v)))
+		if err == nil {
+			u = t.fullUpdate(b, r).view()
+		}
+		return err
+	})
+	return u, err
+}
+
+// Replay opens an ended update again. Its calls keep their keys, so that the
+// jobs it has caused stand, unless fresh asks for new ones.
+func (b *Bot) Replay(ctx context.Context, seq int64, fresh bool) (Update, error) {
+	return b.moveUpdate(ctx, seq, UpdateOpen, func(t *txn, r *updateRec) {
+		from := r.state
+		t.del(bInEnded, stateKey(b.num, from.code(), seq))
+		r.Attempts, r.NextAt, r.StaleAt, r.Error, r.Output = 0, 0, 0, "", ""
+		r.Replays++
+		if fresh {
+			r.Fresh, r.Jobs = r.Fresh+1, nil
+		}
+		r.state, r.Updated = UpdateOpen, t.now
+		if cfg := b.cfg; cfg.Route != nil {
+			r.Handler = cfg.Route(t.fullUpdate(b, r).Raw).Handler
+		}
+		t.countUpdate(b, from, UpdateOpen)
+		t.putOpen(b, r)
+		t.lineIn(b, r)
+	})
+}
+
+// Drop ignores an update that is open or dead.
+func (b *Bot) Drop(ctx context.Context, seq int64) (Update, error) {
+	return b.moveUpdate(ctx, seq, UpdateIgnored, func(t *txn, r *updateRec) {
+		r.Error = "dropped"
+		if r.state == UpdateOpen {
+			t.unlineIn(b, r)
+			t.shelve(b, r, UpdateOpen, UpdateIgnored)
+			return
+		}
+		t.del(bInEnded, stateKey(b.num, r.state.code(), seq))
+		t.countUpdate(b, r.state, "")
+		t.shelve(b, r, "", UpdateIgnored)
+	})
+}
+
+func (b *Bot) moveUpdate(ctx context.Context, seq int64, to UpdateState, change func(*txn, *updateRec)) (u Update, err error) {
+	err = b.s.do(ctx, 256, func(t *txn) error {
+		r, err := t.update(b, seq)
+		if err != nil {
+			return err
+		}
+		if !canMoveUpdate(r.state, to) || r.state == UpdateLeased || !r.HasID && to == UpdateOpen {
+			return &StateError{What: "update", ID: seq, Now: string(r.state), Want: string(to)}
+		}
+		change(t, r)
+		u = t.fullUpdate(b, r).view()
+		return nil
+	})
+	return u, err
+}

@@ -1,0 +1,111 @@
+package spool
+
+import "slices"
+
+// fireTimers handles what is due, up to a bound; the rest follows at once in
+// the next transaction.
+func (t *txn) fireTimers() {
+	type due struct {
+		k   key
+		at  int64
+		bot *Bot
+		id  uint64
+	}
+	var list []due
+	c := t.bucket(bTimer).Cursor()
+	for k, _ := c.First(); len(k) == 19 && len(list) < maxDue; k, _ = c.Next() {
+		at := int64(u64at(k, 0))
+		if at > t.now {
+			break
+		}
+		// A bot that isn't in the settings now is left alone until it is back.
+		if b := t.botByNum(u16at(k, 9)); b != nil && b.attached.Load() {
+			list = append(list, due{slices.Clone(key(k)), at, b, u64at(k, 11)})
+		}
+	}
+	for _, d := range list {
+		t.del(bTimer, d.k)
+		t.fire(d.bot, timerKind(d.k[8]), d.at, d.id)
+	}
+}
+
+func (t *txn) botByNum(num uint16) *Bot {
+	for _, b := range t.s.all {
+		if b.num == num {
+			return b
+		}
+	}
+	return nil
+}
+
+// fire does what one timer is for. A timer whose reason has gone does nothing.
+func (t *txn) fire(b *Bot, kind timerKind, at int64, id uint64) {
+	switch kind {
+	case timerChat:
+		t.wakeChat(b, uint32(id), at)
+	case timerGone:
+		t.endWaiting(b, uint32(id))
+	case timerUpdate:
+		t.wakeUpdate(b, int64(id))
+	case timerDue, timerExpire, timerUncertain, timerFlood:
+		t.fireJob(b, kind, at, int64(id))
+	}
+}
+
+func (t *txn) wakeChat(b *Bot, chat uint32, at int64) {
+	c := t.chat(b, chat)
+	if c == nil {
+		return
+	}
+	if c.WakeAt == at {
+		c.WakeAt = 0
+		t.touchChat(b, chat, c)
+	}
+	t.unready(b, chat)
+	t.rearm(b, chat)
+}
+
+func (t *txn) fireJob(b *Bot, kind timerKind, at, id int64) {
+	_, r, err := t.jobAndBot(id)
+	if err != nil {
+		return
+	}
+	switch {
+	case kind == timerDue && r.state == Pending && r.Order == 0 && r.NotBefore == at:
+		t.await(b, r)
+	case kind == timerExpire && r.state == Pending && r.ExpiresAt == at:
+		t.end(b, r, Expired, &JobError{Class: "expired", Description: "its time ran out before it could go", At: instant(t.now)})
+	case kind == timerUncertain && r.state == Uncertain && r.DecideBy == at:
+		t.decide(b, r, Cancelled, func(r *jobRec) {
+			r.Error = &JobError{Class: "unknown_outcome", Description: "nobody decided in time; it may or may not have arrived", At: instant(t.now)}
+		})
+	case kind == timerFlood && r.state == Held && r.HeldBy == HeldByFlood && r.DecideBy == at:
+		t.decide(b, r, Pending, func(*jobRec) {})
+	}
+}
+
+// nextWake is when the writer has something to do without being asked.
+func (t *txn) nextWake() int64 {
+	if t.again {
+		return t.now
+	}
+	next := t.s.nextSweep
+	earlier := func(at int64) {
+		if at != 0 && at != never && (next == 0 || at < next) {
+			next = at
+		}
+	}
+	c := t.bucket(bTimer).Cursor()
+	for k, _ := c.First(); len(k) == 19; k, _ = c.Next() {
+		if b := t.botByNum(u16at(k, 9)); b != nil && b.attached.Load() {
+			earlier(int64(u64at(k, 0)))
+			break
+		}
+	}
+	for _, b := range t.s.all {
+		if len(b.parked) > 0 && b.askAt > t.now {
+			earlier(b.askAt)
+		}
+	}
+	return next
+}

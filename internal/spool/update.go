@@ -1,0 +1,113 @@
+package spool
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Update is one update of the inbox as callers see it.
+type Update struct {
+	Seq           int64           `json:"seq"`
+	UpdateID      *int64          `json:"update_id"` // null for a malformed one
+	Kind          string          `json:"kind"`
+	State         UpdateState     `json:"state"`
+	Attempts      int             `json:"attempts"`
+	ReceivedAt    time.Time       `json:"received_at"`
+	Handler       *string         `json:"handler"`
+	Error         *string         `json:"error"`
+	Output        *string         `json:"output"`
+	NextAttemptAt *time.Time      `json:"next_attempt_at"`
+	Jobs          []int64         `json:"jobs"`
+	Raw           json.RawMessage `json:"update"` // bytes as they came; a JSON string when they are no JSON
+}
+
+// NewUpdate is one update to be taken in.
+type NewUpdate struct {
+	ID       int64 // Telegram's update_id
+	HasID    bool  // false for a malformed element: it is stored dead, once
+	Kind     string
+	Raw      []byte // kept as it came
+	OrderKey string // updates of one key are handled one after the other
+	Route    Route
+	Error    string // why a malformed one is malformed
+
+	UserID int64 // who caused it, 0 when unknown
+	Chat   *ChatSeen
+	// Active: the update shows that the chat can be written to.
+	Active bool
+	// Gone: the update shows that the bot was blocked or thrown out, in words.
+	Gone string
+	// MigrateTo, MigrateFrom: the service messages of a group's migration.
+	MigrateTo, MigrateFrom int64
+	// StaleAt: from then on the update is not handed out but expires.
+	StaleAt time.Time
+}
+
+// Route says which handler an update goes to.
+type Route struct {
+	// Handler is the handler's name; PullRoute waits for a client.
+	Handler string
+	// Ignore, when not empty, is the reason why nobody gets it.
+	Ignore string
+}
+
+// PullRoute is the route of updates that clients take by themselves.
+const PullRoute = ""
+
+// Batch is what one call of getUpdates or one webhook request brought.
+type Batch struct {
+	Updates []NewUpdate
+	// Offset is the next offset to ask for; it is committed together with the
+	// updates. SetOffset is false for a webhook.
+	Offset    int64
+	SetOffset bool
+}
+
+// Taken counts what became of a batch.
+type Taken struct {
+	Stored     int // new ones
+	Duplicates int // known already
+	Malformed  int // kept as dead
+}
+
+// Lease is an update handed to a handler. Its attempt is counted on disk
+// already: if we stop here, the update is open again at the next start.
+type Lease struct {
+	Update
+	ChatID int64 // 0 when the update has none
+
+	UserID   int64
+	Replayed bool // a person has asked for this run
+
+	token uint64
+	bot   *Bot
+}
+
+// Handling is how a handler's run ended well.
+type Handling struct {
+	Jobs   []NewJob // the calls it asked for, in order
+	Output string   // kept with the update for inspection, bounded by the caller
+}
+
+// Failure is how a handler's run ended badly.
+type Failure struct {
+	State    UpdateState // UpdateOpen to try again, UpdateDead, UpdateIgnored or UpdateExpired
+	Error    string
+	Output   string
+	RetryAt  time.Time // with UpdateOpen
+	GiveBack bool      // with UpdateOpen: the attempt doesn't count
+	Jobs     []NewJob  // queued all the same (a refusal, an apology)
+}
+
+// UpdateFilter selects updates of one bot.
+type UpdateFilter struct {
+	State UpdateState
+	After int64 // seqs above this
+	Limit int   // default 100, at most 1000
+}
+
+// UpdatePage is one page of a list, in ascending seq.
+type UpdatePage struct {
+	Items []Update
+	Next  int64
+}

@@ -1,0 +1,259 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// Bounds of one transaction: callers that wait are served together, but a
+// transaction never keeps more than this in memory.
+const (
+	maxBatchOps   = 512
+	maxBatchBytes = 256 << 10
+	maxDue        = 256 // timers handled in one transaction
+)
+
+// op is one transition on its way through the writer.
+type op struct {
+	fn   func(*txn) error
+	size int        // bytes that it is about to store
+	done chan error // buffered: the writer never waits for a caller
+}
+
+// do hands a transition to the writer and waits until it is on disk. A caller
+// that gives up first gets ctx's error; the transition may still happen.
+func (s *Store) do(ctx context.Context, size int, fn func(*txn) error) error {
+	o := &op{fn: fn, size: size, done: make(chan error, 1)}
+	select {
+	case s.ops <- o:
+	case <-s.stop:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-o.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// write is the writer goroutine: the only place where the file changes.
+func (s *Store) write() {
+	defer close(s.stopped)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	next := s.run(nil)
+	for {
+		s.arm(timer, next)
+		select {
+		case o := <-s.ops:
+			next = s.run(s.gather(o))
+		case <-s.kicks:
+			for _, b := range s.all {
+				b.askAt = 0
+			}
+			next = s.run(nil)
+		case <-timer.C:
+			next = s.run(nil)
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// arm sets the timer to the next thing that waits for a time. With nothing to
+// wait for it is off: an idle store does no work.
+func (s *Store) arm(timer *time.Timer, next int64) {
+	timer.Stop()
+	if next == 0 {
+		return
+	}
+	// Never at once again: whatever kept a due timer from being handled would
+	// otherwise spin.
+	timer.Reset(max(time.Duration(next-s.now().UnixNano()), time.Millisecond))
+}
+
+// gather takes all transitions that wait, up to the bounds.
+func (s *Store) gather(first *op) []*op {
+	batch, size := []*op{first}, first.size
+	for len(batch) < maxBatchOps && size < maxBatchBytes {
+		select {
+		case o := <-s.ops:
+			batch, size = append(batch, o), size+o.size
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// run puts a batch into one transaction and answers each caller. A transition
+// that fails after it has written something (a fault of the program) would
+// take its neighbours with it: it is answered and the others run again.
+func (s *Store) run(batch []*op) (next int64) {
+	s.working.set(time.Now())
+	defer s.working.clear()
+	for {
+		errs, bad, next, err := s.attempt(batch)
+		if bad >= 0 {
+			batch[bad].done <- errs[bad]
+			batch = append(batch[:bad:bad], batch[bad+1:]...)
+			if len(batch) == 0 {
+				return s.retrySoon(next)
+			}
+			continue
+		}
+		for i, o := range batch {
+			if err != nil && errs[i] == nil {
+				errs[i] = err
+			}
+			o.done <- errs[i]
+		}
+		if err != nil {
+			s.log.LogAttrs(context.Background(), slog.LevelError, "a commit failed", slog.Any("err", err))
+			return s.retrySoon(next)
+		}
+		return next
+	}
+}
+
+// retrySoon bounds how often a store that can't be written is tried for the
+// sake of timers alone.
+func (s *Store) retrySoon(next int64) int64 {
+	if next == 0 {
+		return 0
+	}
+	return max(next, s.now().UnixNano()+int64(time.Second))
+}
+
+// attempt runs a batch once. bad is the index of the transition that spoilt
+// the transaction, -1 when none did; err is why the commit failed.
+func (s *Store) attempt(batch []*op) (errs []error, bad int, next int64, err error) {
+	errs = make([]error, len(batch))
+	tx, err := s.db.Begin(true)
+	if err != nil {
+		return errs, -1, s.now().UnixNano(), s.fault(err)
+	}
+	t := s.begin(tx)
+	for i, o := range batch {
+		before := t.writes
+		errs[i] = t.call(o.fn)
+		if errs[i] != nil && t.writes != before {
+			t.abandon()
+			return errs, i, t.now, nil
+		}
+	}
+	var work error
+	next, work = t.work()
+	if work != nil {
+		t.abandon()
+		return errs, -1, t.now, s.fault(work)
+	}
+	if t.writes == 0 {
+		_ = tx.Rollback()
+		t.finish()
+		return errs, -1, next, nil
+	}
+	if err := tx.Commit(); err != nil {
+		t.abandon()
+		return errs, -1, t.now, s.fault(err)
+	}
+	s.full.set(false)
+	t.finish()
+	return errs, -1, next, nil
+}
+
+// call runs one transition; faults of the file come back as errors.
+func (t *txn) call(fn func(*txn) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			f, ok := p.(storeFault)
+			if !ok {
+				panic(p)
+			}
+			t.writes++ // whatever it has written must go
+			err = t.s.fault(f.err)
+		}
+	}()
+	return fn(t)
+}
+
+// work does what time and room allow in the same transaction: due timers,
+// retention, and claims for the workers that wait.
+func (t *txn) work() (next int64, err error) {
+	err = t.call(func(t *txn) error {
+		t.fireTimers()
+		t.sweep()
+		for _, b := range t.s.all {
+			t.fill(b)
+			t.fillUpdates(b)
+		}
+		next = t.nextWake()
+		t.flush()
+		return nil
+	})
+	return next, err
+}
+
+// finish makes the transaction's effects in memory visible.
+func (t *txn) finish() {
+	for b := range t.bots {
+		b.publish()
+	}
+	for _, fn := range t.after {
+		fn()
+	}
+}
+
+// abandon gives the transaction up and puts memory back to what the file says.
+func (t *txn) abandon() {
+	_ = t.tx.Rollback()
+	for i := len(t.undo) - 1; i >= 0; i-- {
+		t.undo[i]()
+	}
+	for b := range t.bots {
+		b.reload()
+	}
+}
+
+// fault gives an error of the file its meaning.
+func (s *Store) fault(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, bolterrors.ErrMaxSizeReached) {
+		s.full.set(true)
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	if errors.Is(err, bolt.ErrDatabaseNotOpen) {
+		return ErrClosed
+	}
+	return fmt.Errorf("writing spool %q: %w", s.path, err)
+}
+
+// healthFlag and clockFlag are what others may read of the writer.
+type healthFlag struct{ v atomic.Bool }
+
+func (f *healthFlag) set(v bool) { f.v.Store(v) }
+func (f *healthFlag) get() bool  { return f.v.Load() }
+
+type clockFlag struct{ ns atomic.Int64 }
+
+func (f *clockFlag) set(t time.Time) { f.ns.Store(t.UnixNano()) }
+func (f *clockFlag) clear()          { f.ns.Store(0) }
+
+// Stuck is how long the writer has been inside one transaction, 0 when idle.
+func (s *Store) Stuck() time.Duration {
+	since := s.working.ns.Load()
+	if since == 0 {
+		return 0
+	}
+	return time.Since(time.Unix(0, since))
+}
