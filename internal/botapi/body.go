@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"mime/multipart"
 	"os"
+	"sync"
 )
 
 // requestBody is the body of one request: JSON, or a form with files that are read while
@@ -20,6 +21,7 @@ type requestBody struct {
 
 	reader io.Reader
 	files  []io.Closer
+	once   sync.Once // a transport may close from its writer and from its caller at once
 }
 
 // Read hands out the next piece.
@@ -32,12 +34,12 @@ func (b *requestBody) Read(p []byte) (int, error) {
 }
 
 // Close closes the files.
-func (b *requestBody) Close() error {
-	var err error
-	for _, f := range b.files {
-		err = errors.Join(err, f.Close())
-	}
-	b.files = nil
+func (b *requestBody) Close() (err error) {
+	b.once.Do(func() {
+		for _, f := range b.files {
+			err = errors.Join(err, f.Close())
+		}
+	})
 	return err
 }
 
@@ -60,42 +62,40 @@ func newBody(r Request) (*requestBody, error) {
 }
 
 // newForm lays the form out beforehand, so that its exact length can be announced.
-func newForm(params json.RawMessage, files []File) (body *requestBody, err error) {
+func newForm(params json.RawMessage, files []File) (*requestBody, error) {
 	var text bytes.Buffer
 	form := multipart.NewWriter(&text)
 	if err := writeFields(form, params); err != nil {
 		return nil, err
 	}
-	body = &requestBody{contentType: form.FormDataContentType()}
-	defer func() {
-		if err != nil {
-			body.close()
-		}
-	}()
-	var pieces []io.Reader
+	body := &requestBody{contentType: form.FormDataContentType()}
+	pieces := make([]io.Reader, 0, 2*len(files)+1)
 	flush := func() {
 		body.size += int64(text.Len())
 		pieces = append(pieces, bytes.NewReader(bytes.Clone(text.Bytes())))
 		text.Reset()
 	}
 	for _, f := range files {
+		content, err := openFile(f)
+		if err != nil {
+			body.close()
+			return nil, err
+		}
+		body.files = append(body.files, content.file)
 		name := f.Name
 		if name == "" {
 			name = f.Field // without a file name the part would count as a parameter
 		}
 		if _, err := form.CreateFormFile(f.Field, name); err != nil {
+			body.close()
 			return nil, fmt.Errorf("writing form: %w", err)
 		}
 		flush()
-		content, size, err := openFile(f)
-		if err != nil {
-			return nil, err
-		}
-		body.files = append(body.files, content.file)
-		body.size += size
+		body.size += content.left
 		pieces = append(pieces, content)
 	}
 	if err := form.Close(); err != nil {
+		body.close()
 		return nil, fmt.Errorf("writing form: %w", err)
 	}
 	flush()
@@ -123,22 +123,22 @@ type fileContent struct {
 	left int64
 }
 
-func openFile(f File) (*fileContent, int64, error) {
+func openFile(f File) (*fileContent, error) {
 	file, err := os.Open(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, fmt.Errorf("%w: file of %q is gone", ErrRequest, clip(f.Field, 64))
+		return nil, fmt.Errorf("%w: file of %q is gone", ErrRequest, clip(f.Field, 64))
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("opening file of %q: %w", clip(f.Field, 64), errors.Unwrap(err))
+		return nil, fmt.Errorf("opening file of %q: %w", clip(f.Field, 64), errors.Unwrap(err))
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%w: %q is no regular file", ErrRequest, clip(f.Field, 64))
 	}
 	if err != nil {
-		return nil, 0, errors.Join(err, file.Close())
+		return nil, errors.Join(err, file.Close())
 	}
-	return &fileContent{file: file, left: info.Size()}, info.Size(), nil
+	return &fileContent{file: file, left: info.Size()}, nil
 }
 
 // Read returns an error when the file turns out shorter: what was announced can't be

@@ -124,11 +124,11 @@ func (c *Client) call(ctx context.Context, r Request) Seen {
 	if err != nil {
 		return Seen{Err: err}
 	}
+	defer body.close() // a transport that was given to us may forget it
 	watch := newWatch(ctx, c, orDefault(r.Timeout, c.timeout))
 	defer watch.stop()
 	request, err := c.newHTTPRequest(watch.ctx, r.Method, body)
 	if err != nil {
-		body.close()
 		return Seen{Err: err}
 	}
 	body.progress = watch.bodyTaken

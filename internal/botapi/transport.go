@@ -64,33 +64,20 @@ func newTransport(network string, proxy func(*http.Request) (*url.URL, error)) *
 type countingConn struct {
 	net.Conn
 
-	written  atomic.Int64           // bytes that the kernel took
-	entered  atomic.Int64           // writes that were begun
-	refused  atomic.Int64           // writes that ended without a byte taken
+	written  atomic.Int64           // bytes that the kernel took or is just being given
 	progress atomic.Pointer[func()] // of the call that holds the connection
 }
 
-// Write counts before and after, so that a write that is still under way when somebody
-// looks counts as one that may have left.
+// Write counts beforehand and takes back what wasn't taken, so that to somebody who looks
+// meanwhile every byte that may have left is one that has.
 func (c *countingConn) Write(p []byte) (int, error) {
-	c.entered.Add(1)
+	c.written.Add(int64(len(p)))
 	n, err := c.Conn.Write(p)
-	if n > 0 {
-		c.written.Add(int64(n))
-		if progress := c.progress.Load(); progress != nil {
-			(*progress)()
-		}
-	} else {
-		c.refused.Add(1)
+	c.written.Add(int64(n - len(p)))
+	if progress := c.progress.Load(); progress != nil && n > 0 {
+		(*progress)()
 	}
 	return n, err
-}
-
-// mark is the state of a countingConn at one moment.
-type mark struct{ written, entered, refused int64 }
-
-func (c *countingConn) mark() mark {
-	return mark{c.written.Load(), c.entered.Load(), c.refused.Load()}
 }
 
 // countingConnOf finds the connection under the layers of TLS, nil for one that isn't ours.

@@ -34,7 +34,7 @@ type watch struct {
 	conn     *countingConn // nil before GotConn, or when the connection isn't ours
 	netConn  net.Conn      // as the transport gave it, maybe with TLS around conn
 	progress *func()       // what conn calls for this call
-	before   mark          // of conn, when this call got it
+	before   int64         // bytes written to conn when this call got it
 	reused   bool
 	given    bool  // the transport was given to us: it may have no hooks
 	taken    int64 // bytes of the body that the transport has taken
@@ -123,7 +123,7 @@ func (w *watch) gotConn(info httptrace.GotConnInfo) {
 		w.phase = PhaseTLS
 	}
 	if w.conn != nil {
-		w.before = w.conn.mark()
+		w.before = w.conn.written.Load()
 		progress := w.moved
 		w.progress = &progress
 		w.conn.progress.Store(w.progress)
@@ -194,10 +194,7 @@ func (w *watch) failed(err error) Seen {
 // known, a byte of it may have left. w.mu is held.
 func (w *watch) written(err error) (Phase, int64) {
 	if w.conn != nil {
-		now := w.conn.mark()
-		n := now.written - w.before.written
-		pending := (now.entered - w.before.entered) > (now.refused - w.before.refused)
-		if n > 0 || pending {
+		if n := w.conn.written.Load() - w.before; n > 0 {
 			return PhaseWritten, n
 		}
 		return w.phase, 0
@@ -233,7 +230,7 @@ func (w *watch) answered(response *http.Response, limit int64) Seen {
 	w.writing = false
 	seen := Seen{Phase: PhaseResponse, Reused: w.reused, BytesWritten: w.taken}
 	if w.conn != nil {
-		seen.BytesWritten = w.conn.mark().written - w.before.written
+		seen.BytesWritten = w.conn.written.Load() - w.before
 	}
 	w.allow(w.timeout, ErrResponseTimeout)
 	w.mu.Unlock()
