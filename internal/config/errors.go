@@ -91,11 +91,20 @@ func (e Errors) Unwrap() []error {
 	return out
 }
 
-// sort brings the errors into the order in which a reader finds the places.
-func (e Errors) sort() {
+// sorted returns the errors in the order in which a reader finds the places.
+// What TOML says about a value is left out where its key says it better.
+func (e Errors) sorted() Errors {
 	slices.SortStableFunc(e, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
+	var out Errors
+	for i, one := range e {
+		if i+1 < len(e) && one.Key == "" && e[i+1].Key != "" && one.Line == e[i+1].Line && one.Column == e[i+1].Column && one.File == e[i+1].File {
+			continue
+		}
+		out = append(out, one)
+	}
+	return out
 }
 
 // Problem is something that is allowed in the settings but hardly meant.

@@ -53,8 +53,7 @@ func Load(path string, env func(string) string) (*Config, error) {
 	cfg := &Config{Path: path}
 	root, whole, errs := cfg.read(path)
 	if !whole {
-		errs.sort()
-		return nil, errs
+		return nil, errs.sorted()
 	}
 	d := &decoder{errs: errs, set: map[string]*node{}}
 	if len(root.keys) == 0 {
@@ -69,8 +68,7 @@ func Load(path string, env func(string) string) (*Config, error) {
 	slices.SortFunc(cfg.Bots, func(a, b Bot) int { return cmp.Compare(a.Name, b.Name) })
 	d.verify(cfg)
 	if len(d.errs) > 0 {
-		d.errs.sort()
-		return nil, d.errs
+		return nil, d.errs.sorted()
 	}
 	cfg.where = map[string]Position{}
 	places(root, "", cfg.where)

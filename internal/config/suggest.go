@@ -39,7 +39,7 @@ func nearest(s string, candidates []string) string {
 	for _, c := range candidates {
 		d := distance(strings.ToLower(s), c)
 		if short := min(len(s), len(c)); short >= 3 && strings.EqualFold(s[:short], c[:short]) {
-			d = min(d, 1) // one begins with the other: warning, warn
+			d = min(d, 2) // one begins with the other: warning, warn
 		}
 		if d < bestAt && d < len(c) {
 			best, bestAt = c, d
