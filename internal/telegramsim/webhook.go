@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -162,5 +163,5 @@ func sortedKinds(set map[string]bool) []string {
 
 // statusText is how getWebhookInfo words an answer that is no success.
 func statusText(code int) string {
-	return "Wrong response from the webhook: " + strings.TrimSpace(http.StatusText(code))
+	return "Wrong response from the webhook: " + strconv.Itoa(code) + " " + http.StatusText(code)
 }
