@@ -34,11 +34,13 @@ func bubble(t *testing.T, l spool.Limits, scenario func(t *testing.T, f *fixture
 	synctest.Test(t, func(t *testing.T) {
 		f := &fixture{t: t, dir: dir, cfg: spool.BotConfig{ID: 7, Name: "home", Limits: l}}
 		f.open()
+		defer func() { // also when the scenario gives up: its writer must end with the bubble
+			if err := f.store.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
 		scenario(t, f)
 		f.check()
-		if err := f.store.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 

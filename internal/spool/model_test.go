@@ -1,0 +1,270 @@
+package spool_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tgspool/tgspool/internal/spool"
+)
+
+// step is one random operation on the store.
+type step struct {
+	Op   string
+	Chat int // which of a few chats
+	N    int // which job, verdict or span
+	Lane int
+	Safe bool
+	Late bool
+	Key  bool
+}
+
+func steps() *rapid.Generator[[]step] {
+	ops := []string{"enqueue", "enqueue", "enqueue", "claim", "claim", "claim", "settle", "settle", "settle", "decide", "sleep", "reopen", "intake", "lease", "finish"}
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
+		return step{
+			Op: rapid.SampledFrom(ops).Draw(t, "op"), Chat: rapid.IntRange(0, 3).Draw(t, "chat"),
+			N: rapid.IntRange(0, 30).Draw(t, "n"), Lane: rapid.IntRange(0, 2).Draw(t, "lane"),
+			Safe: rapid.Bool().Draw(t, "safe"), Late: rapid.IntRange(0, 4).Draw(t, "late") == 0, Key: rapid.IntRange(0, 4).Draw(t, "key") == 0,
+		}
+	}), 40, 120)
+}
+
+// model is what the store must hold, kept the simplest way.
+type model struct {
+	t      *testing.T
+	f      *fixture
+	states map[int64]spool.State
+	safe   map[int64]bool
+	chat   map[int64]string
+	lane   map[int64]spool.Lane
+	place  map[int64]int // order of acceptance or of becoming due, smaller first
+	nth    int
+	claims []*spool.Claim
+	leases []*spool.Lease
+	nextID int64
+	failed string
+}
+
+func (m *model) fail(format string, args ...any) {
+	if m.failed == "" {
+		m.failed = fmt.Sprintf(format, args...)
+	}
+}
+
+var modelChats = []string{"1", "2", "-100555", "@news"}
+
+func (m *model) enqueue(s step) {
+	j := message(modelChats[s.Chat], fmt.Sprint(m.nth))
+	j.Lane, j.SafeToRepeat = spool.Lanes()[s.Lane], s.Safe
+	if s.Late {
+		j.NotBefore = time.Now().Add(time.Duration(s.N) * time.Second)
+	}
+	if s.Key {
+		j.DedupeKey = fmt.Sprint("key", s.N%3)
+	}
+	q := m.f.enqueue(j)[0]
+	if q.Duplicate {
+		if _, known := m.states[q.Job.ID]; !known {
+			m.fail("duplicate of unknown job %d", q.Job.ID)
+		}
+		return
+	}
+	m.nth++
+	id := q.Job.ID
+	m.states[id], m.safe[id], m.chat[id], m.lane[id] = q.Job.State, s.Safe, j.Chat, j.Lane
+	m.place[id] = m.nth
+	if s.Late && s.N > 0 {
+		m.place[id] = 0 // its place depends on when it becomes due: not compared
+	}
+}
+
+func (m *model) claim() {
+	ctx, cancel := context.WithTimeout(m.t.Context(), 10*time.Millisecond)
+	defer cancel()
+	c, err := m.f.bot.Claim(ctx)
+	if err != nil {
+		return
+	}
+	if m.states[c.ID] != spool.Pending {
+		m.fail("claimed job %d, which is %s", c.ID, m.states[c.ID])
+	}
+	for _, other := range m.claims {
+		if m.chat[other.ID] == m.chat[c.ID] {
+			m.fail("jobs %d and %d of chat %s in flight at once", other.ID, c.ID, m.chat[c.ID])
+		}
+	}
+	for id, st := range m.states {
+		older := m.place[id] != 0 && m.place[c.ID] != 0 && m.place[id] < m.place[c.ID]
+		if st == spool.Pending && id != c.ID && older && m.chat[id] == m.chat[c.ID] && m.lane[id] == m.lane[c.ID] {
+			m.fail("job %d overtook job %d of its chat and lane", c.ID, id)
+		}
+	}
+	m.states[c.ID] = spool.Running
+	m.claims = append(m.claims, c)
+}
+
+func (m *model) settle(s step) {
+	if len(m.claims) == 0 {
+		return
+	}
+	i := s.N % len(m.claims)
+	c := m.claims[i]
+	m.claims = slices.Delete(m.claims, i, i+1)
+	v := spool.Verdict{Reached: s.Safe}
+	switch s.N % 6 {
+	case 0, 1:
+		v.State = spool.Done
+	case 2:
+		v.State, v.RetryAt = spool.Pending, time.Now().Add(time.Duration(s.Lane)*time.Second)
+	case 3:
+		v.State, v.GiveBack = spool.Pending, true
+	case 4:
+		v.State = spool.Uncertain
+	case 5:
+		v.State, v.Error = spool.Dead, &spool.JobError{Class: "rejected"}
+	}
+	if _, err := m.f.bot.Settle(m.t.Context(), c, v); err != nil {
+		m.fail("settling job %d: %v", c.ID, err)
+	}
+	m.states[c.ID] = v.State
+}
+
+func (m *model) decide(s step) {
+	id := int64(s.N%(len(m.states)+1)) + 1
+	was, known := m.states[id]
+	var j spool.Job
+	var err error
+	switch s.Lane {
+	case 0:
+		j, err = m.f.store.Cancel(m.t.Context(), id)
+	case 1:
+		if was == spool.Pending {
+			j, err = m.f.store.Hold(m.t.Context(), id)
+		} else {
+			j, err = m.f.store.Release(m.t.Context(), id)
+		}
+	default:
+		if was == spool.Uncertain {
+			j, err = m.f.store.Resolve(m.t.Context(), id, spool.Resolution{Outcome: "resend"})
+		} else {
+			j, err = m.f.store.Retry(m.t.Context(), id)
+		}
+	}
+	if !known && err == nil {
+		m.fail("a decision on job %d, which doesn't exist, was taken", id)
+	}
+	if err == nil {
+		m.states[id] = j.State
+	}
+}
+
+func (m *model) reopen() {
+	m.f.reopen()
+	for _, c := range m.claims {
+		m.states[c.ID] = spool.Uncertain
+		if m.safe[c.ID] {
+			m.states[c.ID] = spool.Pending
+		}
+	}
+	m.claims, m.leases = nil, nil
+}
+
+func (m *model) inbox(s step) {
+	switch s.Op {
+	case "intake":
+		m.nextID++
+		id := m.nextID
+		if s.Key {
+			id = max(1, id-1)
+		}
+		m.f.intake(text(id, int64(s.Chat)))
+	case "lease":
+		if l := m.f.lease(time.Millisecond); l != nil {
+			m.leases = append(m.leases, l)
+		}
+	case "finish":
+		if len(m.leases) == 0 {
+			return
+		}
+		l := m.leases[0]
+		m.leases = m.leases[1:]
+		var err error
+		switch s.Lane {
+		case 0:
+			_, err = m.f.bot.Handled(m.t.Context(), l, spool.Handling{})
+		case 1:
+			err = m.f.bot.FailUpdate(m.t.Context(), l, spool.Failure{State: spool.UpdateOpen, RetryAt: time.Now().Add(time.Second)})
+		default:
+			err = m.f.bot.FailUpdate(m.t.Context(), l, spool.Failure{State: spool.UpdateDead})
+		}
+		if err != nil {
+			m.fail("finishing update %d: %v", l.Seq, err)
+		}
+	}
+}
+
+func (m *model) compare() {
+	synctest.Wait()
+	for id, want := range m.states {
+		j, err := m.f.store.Job(id)
+		if err != nil {
+			m.fail("job %d: %v", id, err)
+		} else if j.State != want {
+			m.fail("job %d is %s, the model says %s", id, j.State, want)
+		}
+	}
+	problems, err := m.f.store.Check()
+	if err != nil || len(problems) > 0 {
+		m.fail("check: %s %v", strings.Join(problems, "; "), err)
+	}
+}
+
+// TestStore_AgainstAModel runs random operations, with restarts among them,
+// and compares the store with the model after each.
+func TestStore_AgainstAModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		list, failed := steps().Draw(rt, "steps"), ""
+		bubble(t, limits(), func(t *testing.T, f *fixture) {
+			m := &model{
+				t: t, f: f, states: map[int64]spool.State{}, safe: map[int64]bool{},
+				chat: map[int64]string{}, lane: map[int64]spool.Lane{}, place: map[int64]int{},
+			}
+			for i, s := range list {
+				m.run(s)
+				if m.compare(); m.failed != "" {
+					failed = fmt.Sprintf("after step %d (%+v): %s", i, s, m.failed)
+					return
+				}
+			}
+		})
+		if failed != "" {
+			rt.Fatal(failed)
+		}
+	})
+}
+
+func (m *model) run(s step) {
+	switch s.Op {
+	case "enqueue":
+		m.enqueue(s)
+	case "claim":
+		m.claim()
+	case "settle":
+		m.settle(s)
+	case "decide":
+		m.decide(s)
+	case "sleep":
+		time.Sleep(time.Duration(s.N) * 300 * time.Millisecond)
+	case "reopen":
+		m.reopen()
+	default:
+		m.inbox(s)
+	}
+}
