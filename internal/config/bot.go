@@ -81,7 +81,10 @@ func (b Bot) ResolveChat(nameOrID string) (string, bool) {
 // when s is neither.
 func chatText(s string) (string, bool) {
 	if name, ok := strings.CutPrefix(s, "@"); ok {
-		return s, validName(name, 64)
+		if !validName(name, 64) {
+			return "", false
+		}
+		return s, true
 	}
 	id, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || id == 0 {

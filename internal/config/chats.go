@@ -20,20 +20,11 @@ func (d *decoder) chatNames(n *node, dst *map[string]string, path string) {
 			d.fail(child.at, at, "not a name for a chat", "a name is no id, no @name and no *")
 			continue
 		}
-		text, ok := "", false
-		switch child.kind {
-		case kindInteger:
-			if id, err := strconv.ParseInt(strings.TrimPrefix(child.text, "+"), 0, 64); err == nil && id != 0 {
-				text, ok = strconv.FormatInt(id, 10), true
-			}
-		case kindString:
-			text, ok = chatText(child.text)
-		}
+		text, ok := child.chat()
 		if !ok {
 			d.fail(child.val, at, "not a chat", `an id such as 12345 or -1001234567890, or "@username"`)
-			// The name is known all the same: one mistake, one error.
-			text = ""
 		}
+		// A name with a wrong value is known all the same: one mistake, one error.
 		d.chats[name] = text
 	}
 	*dst = maps.Clone(d.chats)
@@ -42,29 +33,38 @@ func (d *decoder) chatNames(n *node, dst *map[string]string, path string) {
 // chat decodes what names one chat: a name of the bot's chats, an id, an @name.
 // Empty is none.
 func (d *decoder) chat(n *node, path string) string {
-	switch n.kind {
-	case kindInteger:
-		if id, err := strconv.ParseInt(strings.TrimPrefix(n.text, "+"), 0, 64); err == nil && id != 0 {
-			return strconv.FormatInt(id, 10)
-		}
-	case kindString:
-		if n.text == "" {
-			return ""
-		}
-		if id, ok := d.chats[n.text]; ok {
+	if n.kind == kindString {
+		if id, ok := d.chats[n.text]; ok || n.text == "" {
 			return id
 		}
-		if text, ok := chatText(n.text); ok {
-			return text
-		}
+	}
+	text, ok := n.chat()
+	switch {
+	case ok:
+	case n.kind == kindString:
 		d.fail(n.val, path, show(n.text)+" is no chat", d.chatHint(n.text))
-		return ""
+	case n.kind == kindInteger:
+		d.fail(n.val, path, "not a chat's id", "")
 	default:
 		d.fail(n.val, path, "want a chat, have "+n.kind.String(), "a name of [bots.NAME.chats], an id, or an @name")
-		return ""
 	}
-	d.fail(n.val, path, "not a chat's id", "")
-	return ""
+	return text
+}
+
+// chat returns the id, in decimal, or the @name that a node holds; false and ""
+// when it holds neither.
+func (n *node) chat() (string, bool) {
+	switch {
+	case n.kind == kindString:
+		return chatText(n.text)
+	case n.kind != kindInteger:
+		return "", false
+	}
+	id, err := strconv.ParseInt(strings.TrimPrefix(n.text, "+"), 0, 64)
+	if err != nil || id == 0 {
+		return "", false
+	}
+	return strconv.FormatInt(id, 10), true
 }
 
 // chatHint says what to write in the place of a name that isn't known.

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -101,12 +102,7 @@ func (l Listen) Exposed() bool {
 // Serves reports whether the role ("bot", "manage", "metrics" or "submit") is
 // served at the address.
 func (l Listen) Serves(role string) bool {
-	for _, r := range l.Serve {
-		if r == role {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(l.Serve, role)
 }
 
 // loopback reports whether a host:port names this machine only. An empty host

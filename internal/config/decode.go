@@ -146,19 +146,25 @@ func (d *decoder) listen(n *node, dst *[]Listen, path, id string) {
 	}
 	addr := fieldsOf(reflect.TypeFor[Listen]())[0]
 	for i, item := range n.items {
-		var one Listen
 		at := join(id, strconv.Itoa(i))
 		d.set[at] = item
-		switch item.kind {
-		case kindString:
-			one.Addr = d.text(item, addr, path)
-		case kindTable:
-			d.table(item, reflect.ValueOf(&one).Elem(), path, at)
-		default:
-			d.fail(item.val, path, "want an address, have "+item.kind.String(), `"unix:/path" or "tcp:host:port", or a table with addr`)
-		}
-		*dst = append(*dst, one)
+		*dst = append(*dst, d.address(item, addr, path, at))
 	}
+}
+
+// address decodes one entry of listen; addr is the field of its address.
+func (d *decoder) address(n *node, addr field, path, id string) Listen {
+	var one Listen
+	if n.kind == kindString {
+		one.Addr = d.text(n, addr, path)
+		return one
+	}
+	if n.kind != kindTable {
+		d.fail(n.val, path, "want an address, have "+n.kind.String(), `"unix:/path" or "tcp:host:port", or a table with addr`)
+		return one
+	}
+	d.table(n, reflect.ValueOf(&one).Elem(), path, id)
+	return one
 }
 
 // setDefaults fills a struct with the defaults of its tags. They go through the

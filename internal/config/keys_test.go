@@ -131,8 +131,7 @@ func TestEveryFieldIsAKey(t *testing.T) {
 	own := map[string]bool{"Path": true, "Files": true, "Name": true}
 	var walk func(typ reflect.Type)
 	walk = func(typ reflect.Type) {
-		for i := range typ.NumField() {
-			f := typ.Field(i)
+		for f := range typ.Fields() {
 			tag := f.Tag.Get("toml")
 			if tag == "" {
 				if f.IsExported() && !own[f.Name] {

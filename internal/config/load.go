@@ -125,19 +125,24 @@ func settingsFiles(path string) ([]string, Errors) {
 
 // readSettings reads one file, within limits.
 func readSettings(file string) ([]byte, error) {
-	f, err := os.Open(file)
+	data, err := readUpTo(file, maxFileSize+1)
 	if err != nil {
-		return nil, fmt.Errorf("reading the settings: %w", plain(err))
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
-	if err != nil {
-		return nil, fmt.Errorf("reading the settings: %w", plain(err))
+		return nil, fmt.Errorf("reading the settings: %w", err)
 	}
 	if len(data) > maxFileSize {
 		return nil, fmt.Errorf("reading the settings: larger than %d MiB", maxFileSize>>20)
 	}
 	return data, nil
+}
+
+// readUpTo reads at most limit bytes of a file. Its errors don't name the file.
+func readUpTo(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, plain(err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit))
+	return data, plain(errors.Join(err, f.Close()))
 }
 
 // plain takes the path off an error of the os package, where it is said already.

@@ -85,7 +85,7 @@ func TestUnreadable(t *testing.T) {
 	}
 	path = write(t, map[string]string{"main.toml": ""})
 	link := filepath.Join(filepath.Dir(path), "conf.d", "gone.toml")
-	if err := os.Mkdir(filepath.Dir(link), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Dir(link), 0o750); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("nowhere", link); err != nil {
@@ -253,7 +253,7 @@ func TestResolveChat(t *testing.T) {
 		{"Me", "", false},
 		{"0", "", false},
 		{"", "", false},
-		{"@", "@", false},
+		{"@", "", false},
 		{"99999999999999999999", "", false},
 	}
 	for _, tt := range tests {

@@ -3,9 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"unicode"
@@ -103,14 +101,9 @@ const maxSecretSize = 4096
 
 // readFile reads a file that holds one token or secret.
 func readFile(path string) (string, error) {
-	f, err := os.Open(path)
+	data, err := readUpTo(path, maxSecretSize+1)
 	if err != nil {
-		return "", plain(err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxSecretSize+1))
-	if err != nil {
-		return "", plain(err)
+		return "", err
 	}
 	if len(data) > maxSecretSize {
 		return "", fmt.Errorf("larger than %d bytes", maxSecretSize)

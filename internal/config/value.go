@@ -121,14 +121,13 @@ func readFloat(n *node) (s scalar, why, hint string) {
 // "timeout = 30" could mean anything.
 func readDuration(n *node) (s scalar, why, hint string) {
 	const example = `write it with a unit, in quotes: "30s", "10m", "72h"`
-	switch n.kind {
-	case kindString:
-	case kindInteger, kindFloat:
+	if n.kind == kindInteger || n.kind == kindFloat {
 		if n.text == "0" {
 			return s, "", ""
 		}
 		return s, "a duration needs a unit", example
-	default:
+	}
+	if n.kind != kindString {
 		return s, "want a duration, have " + n.kind.String(), example
 	}
 	text := strings.TrimSpace(n.text)
@@ -155,9 +154,16 @@ var sizeUnits = []struct {
 	name string
 	size int64
 }{
-	{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40},
-	{"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"tb", 1e12},
-	{"b", 1}, {"", 1},
+	{"", 1},
+	{"b", 1},
+	{"kb", 1e3},
+	{"mb", 1e6},
+	{"gb", 1e9},
+	{"tb", 1e12},
+	{"kib", 1 << 10},
+	{"mib", 1 << 20},
+	{"gib", 1 << 30},
+	{"tib", 1 << 40},
 }
 
 // readSize reads a size: bytes, or a number with a unit.
