@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 const (
@@ -125,9 +126,9 @@ func (c *Client) call(ctx context.Context, r Request) Seen {
 		return Seen{Err: err}
 	}
 	defer body.close() // a transport that was given to us may forget it
-	watch := newWatch(ctx, c, orDefault(r.Timeout, c.timeout))
+	ctx, watch := newWatch(ctx, c, orDefault(r.Timeout, c.timeout))
 	defer watch.stop()
-	request, err := c.newHTTPRequest(watch.ctx, r.Method, body)
+	request, err := c.newHTTPRequest(ctx, r.Method, body)
 	if err != nil {
 		return Seen{Err: err}
 	}
@@ -174,7 +175,7 @@ func (c *Client) newHTTPRequest(ctx context.Context, method string, body *reques
 }
 
 func unfitForMethod(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_')
+	return r >= utf8.RuneSelf || !isWordByte(byte(r))
 }
 
 func parseBase(s string) (*url.URL, error) {

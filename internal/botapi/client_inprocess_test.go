@@ -201,3 +201,18 @@ func TestLateHooksAreIgnored(t *testing.T) {
 	late.WroteRequest(httptrace.WroteRequestInfo{})
 	expect(t, seen, o, PhaseResolved, ClassOffline)
 }
+
+// TestOwnTimeoutIsNotACancellation: who stops calls by their context must be able to
+// tell that from a call that took too long.
+func TestOwnTimeoutIsNotACancellation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen, _ := call(t, newTestClient(t, Config{Transport: transportFunc(hang)}), hello)
+		if !errors.Is(seen.Err, ErrResponseTimeout) || errors.Is(seen.Err, context.Canceled) {
+			t.Errorf("%v", seen.Err)
+		}
+		var timeout interface{ Timeout() bool }
+		if !errors.As(seen.Err, &timeout) || !timeout.Timeout() {
+			t.Error("it doesn't say that it is a timeout")
+		}
+	})
+}

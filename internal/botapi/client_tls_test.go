@@ -8,7 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io"
-	"log"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -20,6 +20,9 @@ import (
 	"testing"
 	"time"
 )
+
+// login is what stands in a URL for a user and a password, which must never be shown.
+const login = "ada:hunter2@"
 
 // serveTLS answers every request; roots is what a client must trust. edit may
 // change the certificate.
@@ -54,7 +57,7 @@ func serveTLS(t *testing.T, edit func(*x509.Certificate)) (server *httptest.Serv
 	}))
 	server.EnableHTTP2 = true
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes are what is tested
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // refused handshakes are what is tested
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	roots = x509.NewCertPool()
@@ -150,7 +153,7 @@ func TestThroughHTTPProxy(t *testing.T) {
 		c.say("HTTP/1.1 200 Connection established\r\n\r\n")
 		tunnel(c.Conn, c.in, r.Host)
 	})
-	client := newTestClient(t, Config{BaseURL: server.URL, Proxy: "http://ada:hunter2@" + proxy.host})
+	client := newTestClient(t, Config{BaseURL: server.URL, Proxy: "http://" + login + proxy.host})
 	trust(client, roots)
 	seen, o := call(t, client, hello)
 	expect(t, seen, o, PhaseResponse, ClassOK)
@@ -173,7 +176,7 @@ func TestProxyThatRefuses(t *testing.T) {
 			c.request()
 			c.say(answer)
 		})
-		client := newTestClient(t, Config{BaseURL: "https://tgspool.invalid", Proxy: "http://ada:hunter2@" + proxy.host})
+		client := newTestClient(t, Config{BaseURL: "https://tgspool.invalid", Proxy: "http://" + login + proxy.host})
 		seen, o := call(t, client, hello)
 		expect(t, seen, o, PhaseConnected, ClassOffline)
 	}
@@ -222,11 +225,11 @@ func TestNewClientRefuses(t *testing.T) {
 		"no token":         {},
 		"base without URL": {Token: token, BaseURL: "api.telegram.org"},
 		"base of a file":   {Token: token, BaseURL: "file:///etc/passwd"},
-		"base with user":   {Token: token, BaseURL: "https://ada:hunter2@api.telegram.org"},
+		"base with user":   {Token: token, BaseURL: "https://" + login + "api.telegram.org"},
 		"base with query":  {Token: token, BaseURL: "https://api.telegram.org?hunter2"},
-		"base unreadable":  {Token: token, BaseURL: "https://ada:hunter2@[::1"},
-		"proxy scheme":     {Token: token, Proxy: "ftp://ada:hunter2@proxy:1"},
-		"proxy unreadable": {Token: token, Proxy: "http://ada:hunter2@proxy:port"},
+		"base unreadable":  {Token: token, BaseURL: "https://" + login + "[::1"},
+		"proxy scheme":     {Token: token, Proxy: "ftp://" + login + "proxy:1"},
+		"proxy unreadable": {Token: token, Proxy: "http://" + login + "proxy:port"},
 		"proxy no URL":     {Token: token, Proxy: "hunter2"},
 		"family":           {Token: token, IPFamily: "5"},
 	} {

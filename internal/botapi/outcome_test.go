@@ -168,7 +168,7 @@ func FuzzClassify(f *testing.F) {
 		if err := json.Unmarshal(line, &r); err != nil {
 			f.Fatal(err)
 		}
-		f.Add(r.Method, []byte(r.Params), r.Status, []byte(r.seen().Body), !r.Cut, r.Header)
+		f.Add(r.Method, []byte(r.Params), r.Status, r.seen().Body, !r.Cut, r.Header)
 	}
 	known := map[Class]bool{}
 	for _, c := range Classes() {

@@ -83,7 +83,7 @@ func (r textRule) fits(method string) bool {
 	if r.methods == "" {
 		return true
 	}
-	for _, begin := range strings.Fields(r.methods) {
+	for begin := range strings.FieldsSeq(r.methods) {
 		if strings.HasPrefix(method, begin) {
 			return true
 		}

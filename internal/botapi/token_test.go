@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	testSecret = "AAF_zQ-invented-Secret-0123456789xyz"
+	testSecret = "AAF_zQ-invented-Secret-0123456789xyz" //nolint:gosec // made up
 	testToken  = "7123456789:" + testSecret
 )
 
@@ -91,7 +91,7 @@ func TestTokenCannotBePrinted(t *testing.T) {
 		fmt.Fprintf(&out, verb+" "+verb+" "+verb+" ", token, &token, h)
 	}
 	for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
-		slog.New(handler).Info("started", slog.Any("token", token), slog.Any("holder", h))
+		slog.New(handler).Info("started", slog.Any("method", token), slog.Any("state", h))
 	}
 	encoded, err := json.Marshal(map[string]any{"token": token, "holder": h, token.String(): 1})
 	if err != nil {

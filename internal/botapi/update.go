@@ -50,7 +50,7 @@ func ParseUpdate(raw []byte) (Update, error) {
 	u := Update{}
 	var kind updateKind
 	var payload []byte
-	var idErr error = errors.New("update has no update_id")
+	idErr := errors.New("update has no update_id")
 	// A broken tail costs the fields behind it, not the update.
 	scanErr := eachField(raw, func(key string, value []byte) bool {
 		if key == "update_id" {
@@ -212,10 +212,18 @@ func splitCommand(text string) (command, bot, args string) {
 // wordLen is the length of the letters, digits and underscores that s begins with.
 func wordLen(s string) int {
 	for i := range len(s) {
-		c := s[i]
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_') {
+		if !isWordByte(s[i]) {
 			return i
 		}
 	}
 	return len(s)
+}
+
+// isWordByte reports the characters of commands and of names of methods.
+func isWordByte(c byte) bool {
+	switch {
+	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_':
+		return true
+	}
+	return false
 }

@@ -40,7 +40,8 @@ type watch struct {
 	taken    int64 // bytes of the body that the transport has taken
 }
 
-func newWatch(parent context.Context, c *Client, timeout time.Duration) *watch {
+// newWatch returns a watch and the context that the call must be made with.
+func newWatch(parent context.Context, c *Client, timeout time.Duration) (context.Context, *watch) {
 	w := &watch{timeout: timeout, stall: c.stall, given: c.dialDeadline == 0}
 	ctx, cancel := context.WithCancelCause(parent)
 	w.cancel = cancel
@@ -60,7 +61,7 @@ func newWatch(parent context.Context, c *Client, timeout time.Duration) *watch {
 	w.mu.Lock()
 	w.timer = time.AfterFunc(limit, w.expire)
 	w.mu.Unlock()
-	return w
+	return w.ctx, w
 }
 
 // expire runs on the timer.
@@ -171,7 +172,7 @@ func (w *watch) failed(err error) Seen {
 		// From here on nothing more can be written, so what the counters say is final.
 		// Below TLS, since a goodbye of TLS would count as a byte of the request; an
 		// error says only that the transport has closed it before.
-		_ = w.conn.Conn.Close()
+		_ = w.conn.Close()
 	}
 	seen := Seen{Phase: w.phase, Reused: w.reused, Err: w.because(err)}
 	var stated *PhaseError
@@ -219,7 +220,7 @@ func (w *watch) because(err error) error {
 		return err
 	}
 	if cause := context.Cause(w.ctx); cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("%w (%v)", cause, err)
+		return fmt.Errorf("%w (%s)", cause, err.Error())
 	}
 	return err
 }
