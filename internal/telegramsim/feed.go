@@ -151,6 +151,7 @@ func (s *Sim) learnLocked(b *bot, kind string, inside json.RawMessage, body *upd
 	if life, ok := answerLife(kind); ok {
 		var id string
 		if json.Unmarshal(body.ID, &id) == nil {
+			s.forgetQueriesLocked()
 			s.queries[id] = &query{kind: kind, until: time.Now().Add(life)}
 		}
 	}

@@ -25,6 +25,7 @@ type reply struct {
 		MigrateTo  int64 `json:"migrate_to_chat_id"`
 	} `json:"parameters"`
 	Header http.Header
+	Raw    string // the body as it came
 }
 
 // message is what the tests read of a Message.
@@ -96,12 +97,12 @@ func send(rt http.RoundTripper, request *http.Request) (reply, error) {
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	out := reply{Status: response.StatusCode, Header: response.Header}
+	out := reply{Status: response.StatusCode, Header: response.Header, Raw: string(text)}
 	if err != nil {
 		return out, err
 	}
 	if json.Unmarshal(text, &out) != nil {
-		out.Result = text
+		out.Result = text // no envelope: a page, a file or half an answer
 	}
 	return out, nil
 }

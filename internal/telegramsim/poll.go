@@ -165,6 +165,7 @@ func (s *Sim) takeOrPark(b *bot, me *parkedPoll, offset int64, limit int, mayWai
 			b.abortPollLocked(conflict(textOtherPoll), b.conflictDelayLocked(time.Now()))
 		}
 		b.parked = me
+		s.changedLocked()
 	}
 	return nil, true
 }
@@ -275,4 +276,23 @@ func (s *Sim) cutOff() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cut
+}
+
+// WaitParked waits until a getUpdates call of the bot (0: the first bot) is
+// parked, and returns ctx's error when that takes too long.
+func (s *Sim) WaitParked(ctx context.Context, bot int64) error {
+	for {
+		s.mu.Lock()
+		b, next := s.botLocked(bot), s.arrived
+		parked := b != nil && b.parked != nil
+		s.mu.Unlock()
+		if parked {
+			return nil
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }

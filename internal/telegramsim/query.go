@@ -2,6 +2,7 @@ package telegramsim
 
 import (
 	"encoding/json"
+	"maps"
 	"time"
 )
 
@@ -15,6 +16,19 @@ const (
 type query struct {
 	kind  string
 	until time.Time
+}
+
+// keptQueries is how many queries are remembered before old ones are tidied.
+const keptQueries = 10_000
+
+// forgetQueriesLocked drops queries that nobody can answer any more, now and
+// then, so that a simulator that runs for weeks does not grow by them.
+func (s *Sim) forgetQueriesLocked() {
+	if len(s.queries) < keptQueries {
+		return
+	}
+	now := time.Now()
+	maps.DeleteFunc(s.queries, func(_ string, q *query) bool { return now.After(q.until) })
 }
 
 // answerLife is how long the queries of a kind can be answered, and whether the
