@@ -3,29 +3,20 @@ package manage
 import (
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/tgspool/tgspool/internal/spool"
 )
 
-const (
-	// slowWriter is how long a transaction may take before no more work should
-	// be sent here.
-	slowWriter = 30 * time.Second
-	// stuckWriter is how long even a sync of a worn SD card may take.
-	stuckWriter = 10 * time.Minute
-)
-
 // healthz says whether the process works: the writer turns.
 func (a *api) healthz(w http.ResponseWriter, _ *http.Request) {
-	writeHealth(w, a.store.Stuck() < stuckWriter)
+	writeHealth(w, a.store.Healthy())
 }
 
 // readyz says whether requests can be served: the store is open, and this is
 // the API answering. Telegram has no part in it.
 func (a *api) readyz(w http.ResponseWriter, _ *http.Request) {
 	_, err := a.store.Job(0) // there is none of that id; the error tells why
-	writeHealth(w, !errors.Is(err, spool.ErrClosed) && a.store.Stuck() < slowWriter)
+	writeHealth(w, !errors.Is(err, spool.ErrClosed))
 }
 
 func writeHealth(w http.ResponseWriter, ok bool) {

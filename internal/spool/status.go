@@ -33,7 +33,7 @@ type BotStatus struct {
 
 // Status counts what is there. It reads counters, never the queue.
 func (s *Store) Status() Status {
-	st := Status{Path: s.path, Full: s.full.get(), Bots: []BotStatus{}}
+	st := Status{Path: s.path, Full: s.health.full.Load(), Bots: []BotStatus{}}
 	if fi, err := os.Stat(s.path); err == nil {
 		st.SizeBytes = fi.Size()
 	}

@@ -48,8 +48,7 @@ type Store struct {
 	stopped chan struct{} // closed when the writer has ended
 	closing sync.Once
 
-	full    healthFlag // the last commit failed for want of space
-	working clockFlag  // since when the writer has been inside one transaction
+	health health
 
 	mu      sync.RWMutex
 	bots    map[string]*Bot // by name

@@ -101,8 +101,8 @@ func (s *Store) gather(first *op) []*op {
 // that fails after it has written something (a fault of the program) would
 // take its neighbours with it: it is answered and the others run again.
 func (s *Store) run(batch []*op) (next int64) {
-	s.working.set(time.Now())
-	defer s.working.clear()
+	s.health.since.Store(time.Now().UnixNano())
+	defer s.health.since.Store(0)
 	for {
 		errs, bad, next, err := s.attempt(batch)
 		if bad >= 0 {
@@ -164,11 +164,14 @@ func (s *Store) attempt(batch []*op) (errs []error, bad int, next int64, err err
 		t.finish()
 		return errs, -1, next, nil
 	}
-	if err := tx.Commit(); err != nil {
+	s.health.syncing.Store(true)
+	err = tx.Commit()
+	s.health.syncing.Store(false)
+	if err != nil {
 		t.abandon()
 		return errs, -1, t.now, s.fault(err)
 	}
-	s.full.set(false)
+	s.health.full.Store(false)
 	t.finish()
 	return errs, -1, next, nil
 }
@@ -229,7 +232,7 @@ func (t *txn) abandon() {
 // fault gives an error of the file its meaning.
 func (s *Store) fault(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, bolterrors.ErrMaxSizeReached) {
-		s.full.set(true)
+		s.health.full.Store(true)
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	if errors.Is(err, bolt.ErrDatabaseNotOpen) {
@@ -238,22 +241,30 @@ func (s *Store) fault(err error) error {
 	return fmt.Errorf("writing spool %q: %w", s.path, err)
 }
 
-// healthFlag and clockFlag are what others may read of the writer.
-type healthFlag struct{ v atomic.Bool }
+// health is what others may read of the writer while it works.
+type health struct {
+	full    atomic.Bool  // the last commit failed for want of space
+	since   atomic.Int64 // when the present transaction began, Unix nanoseconds; 0: idle
+	syncing atomic.Bool  // it waits for the disk
+}
 
-func (f *healthFlag) set(v bool) { f.v.Store(v) }
-func (f *healthFlag) get() bool  { return f.v.Load() }
+// Code never needs long in a transaction, but a flash card may need minutes
+// for one flush.
+const (
+	longestWork = 30 * time.Second
+	longestSync = 10 * time.Minute
+)
 
-type clockFlag struct{ ns atomic.Int64 }
-
-func (f *clockFlag) set(t time.Time) { f.ns.Store(t.UnixNano()) }
-func (f *clockFlag) clear()          { f.ns.Store(0) }
-
-// Stuck is how long the writer has been inside one transaction, 0 when idle.
-func (s *Store) Stuck() time.Duration {
-	since := s.working.ns.Load()
+// Healthy reports whether the writer makes progress: it is idle, at work, or
+// waits for the disk, each for no longer than it may.
+func (s *Store) Healthy() bool {
+	since := s.health.since.Load()
 	if since == 0 {
-		return 0
+		return true
 	}
-	return time.Since(time.Unix(0, since))
+	limit := longestWork
+	if s.health.syncing.Load() {
+		limit = longestSync
+	}
+	return time.Since(time.Unix(0, since)) < limit
 }

@@ -1,0 +1,201 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tgspool/tgspool/internal/botapi"
+	"github.com/tgspool/tgspool/internal/config"
+	"github.com/tgspool/tgspool/internal/gate"
+	"github.com/tgspool/tgspool/internal/handler"
+	"github.com/tgspool/tgspool/internal/intake"
+	"github.com/tgspool/tgspool/internal/manage"
+	"github.com/tgspool/tgspool/internal/sender"
+	"github.com/tgspool/tgspool/internal/spool"
+)
+
+// noteMe is the note under which getMe's last answer is kept.
+const noteMe = "get_me"
+
+// bot is one bot of the settings with its loops.
+type bot struct {
+	name string
+	log  *slog.Logger
+
+	mu  sync.Mutex
+	cfg config.Bot // the settings in use
+
+	// broken says why the bot can't work at all; the fields below are nil then.
+	broken string
+
+	gate     *gate.Gate
+	client   *botapi.Client
+	spool    *spool.Bot
+	poller   *intake.Poller // nil when updates don't come by polling
+	router   atomic.Pointer[handler.Router]
+	username atomic.Pointer[string]
+
+	loops    sync.WaitGroup
+	handling *generation // the handlers now running, replaced by a reload
+}
+
+// newBot makes the parts of a bot that has a token.
+func newBot(ctx context.Context, d *daemon, cfg config.Bot, token botapi.Token) (*bot, error) {
+	b := &bot{name: cfg.Name, cfg: cfg, log: d.log.With(slog.String("bot", cfg.Name))}
+	client, err := botapi.NewClient(botapi.Config{
+		Token: token, BaseURL: cfg.APIBase, Proxy: cfg.Proxy, IPFamily: cfg.IPFamily,
+		RequestTimeout: cfg.Sender.RequestTimeout, StallTimeout: cfg.Sender.StallTimeout,
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.client = client
+	b.gate = gate.New(gate.Config{Rate: cfg.Sender.Rate, Burst: gate.MaxBurst, PaidRate: cfg.Sender.PaidRate})
+	if err := b.setRouter(cfg); err != nil {
+		return nil, err
+	}
+	if b.spool, err = d.store.Attach(ctx, b.spoolConfig(cfg)); err != nil {
+		return nil, err
+	}
+	b.gate.OnOpen(b.spool.Kick)
+	if until := b.spool.Cooldown(); until.After(time.Now()) {
+		b.gate.ExtendCooldown(until, "kept from before the restart")
+	}
+	if me, err := b.spool.Note(noteMe); err == nil {
+		b.learnMe(me)
+	}
+	if cfg.Intake.Mode == "poll" {
+		b.poller = intake.New(intake.Config{
+			Bot: b.spool, Client: client, Gate: b.gate, Route: b.route,
+			PollTimeout: cfg.Intake.PollTimeout, AllowedUpdates: cfg.Intake.AllowedUpdates, TakeOver: cfg.Intake.TakeOver,
+			Logger: b.log.With(slog.String("component", "intake")),
+		})
+	}
+	return b, nil
+}
+
+func (b *bot) setRouter(cfg config.Bot) error {
+	r, err := handler.NewRouter(routesOf(cfg.Handlers), handler.RouterOptions{Username: b.knownAs, Unmatched: cfg.Unmatched})
+	if err == nil {
+		b.router.Store(r)
+	}
+	return err
+}
+
+// knownAs is the bot's username as far as it is known.
+func (b *bot) knownAs() string {
+	if p := b.username.Load(); p != nil {
+		return *p
+	}
+	return ""
+}
+
+func (b *bot) route(u botapi.Update) spool.Route { return b.router.Load().Route(u) }
+
+func (b *bot) spoolConfig(cfg config.Bot) spool.BotConfig {
+	return spool.BotConfig{
+		ID: b.client.BotID(), Name: cfg.Name, Limits: limitsOf(cfg.Sender),
+		Admit:  func(now time.Time, lane spool.Lane) (bool, time.Time) { return b.gate.Admit(now, string(lane)) },
+		Refund: b.gate.Refund,
+		Routes: b.router.Load().Fingerprint(),
+		Route: func(raw []byte) spool.Route {
+			u, err := botapi.ParseUpdate(raw)
+			if err != nil {
+				return spool.Route{} // malformed ones are never open
+			}
+			return b.route(u)
+		},
+	}
+}
+
+// start begins the bot's loops. They end with take and work.
+func (b *bot) start(d *daemon) {
+	s := sender.New(sender.Config{
+		Bot: b.spool, Client: b.client, Gate: b.gate, Workers: b.cfg.Sender.Workers,
+		Options: senderOptions(b.cfg.Sender, d.store.Dir()), Logger: b.log.With(slog.String("component", "sender")),
+	})
+	b.loops.Go(func() { b.ended(d, "sender", s.Run(d.take, d.work)) })
+	if b.poller != nil {
+		b.loops.Go(func() { b.ended(d, "intake", b.poller.Run(d.take)) })
+	}
+	b.loops.Go(func() { b.identify(d.take) })
+	b.startHandlers(d)
+}
+
+// ended reports a loop that has ended although nobody asked it to.
+func (b *bot) ended(d *daemon, loop string, err error) {
+	if err != nil && d.take.Err() == nil {
+		b.log.LogAttrs(d.work, slog.LevelError, "a loop has ended", slog.String("component", loop), slog.Any("err", err))
+	}
+}
+
+// generation is one set of handler loops, from start or reload to the next.
+type generation struct {
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+func (b *bot) startHandlers(d *daemon) {
+	h, err := handler.New(handler.Config{
+		Bot: b.spool, Routes: routesOf(b.cfg.Handlers), Logger: b.log.With(slog.String("component", "handler")),
+	})
+	if err != nil { // the router has accepted the same routes before
+		b.log.LogAttrs(d.work, slog.LevelError, "the handlers can't run", slog.Any("err", err))
+		return
+	}
+	take, stop := context.WithCancel(d.take)
+	g := &generation{stop: stop, ended: make(chan struct{})}
+	b.handling = g
+	b.loops.Go(func() {
+		defer close(g.ended)
+		b.ended(d, "handler", h.Run(take, d.work))
+	})
+}
+
+// identify asks Telegram once who the bot is, and keeps the answer: commands
+// for /x@ourname are told from others' by it.
+func (b *bot) identify(ctx context.Context) {
+	m := botapi.MethodFor("getMe")
+	for pause := time.Second; ; pause = min(2*pause, 5*time.Minute) {
+		seen := b.client.Call(ctx, botapi.Request{Method: m.Name})
+		if out := botapi.Classify(m, nil, seen); out.Class == botapi.ClassOK {
+			b.gate.Success()
+			b.learnMe(out.Result)
+			if err := b.spool.SetNote(ctx, noteMe, out.Result); err != nil {
+				b.log.LogAttrs(ctx, slog.LevelWarn, "getMe's answer wasn't kept", slog.Any("err", err))
+			}
+			return
+		}
+		if b.gate.SleepBackoff(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+func (b *bot) learnMe(raw []byte) {
+	var me struct {
+		Username string `json:"username"`
+	}
+	if json.Unmarshal(raw, &me) == nil && me.Username != "" {
+		b.username.Store(&me.Username)
+	}
+}
+
+// view is the bot as the API shows it.
+func (b *bot) view() manage.View {
+	if b.broken != "" {
+		return manage.View{Unconfigured: b.broken}
+	}
+	v := manage.View{ID: b.client.BotID(), Username: b.knownAs(), Sender: b.gate.Snapshot()}
+	if b.poller == nil {
+		v.Intake = manage.Intake{State: string(intake.Paused), Detail: "intake is off in the settings"}
+		return v
+	}
+	s := b.poller.State()
+	v.Intake = manage.Intake{State: string(s.State), Since: s.Since, Detail: s.Detail}
+	return v
+}

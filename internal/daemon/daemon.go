@@ -1,0 +1,251 @@
+// Package daemon puts the rooms together: it reads the settings, opens the
+// spool, builds the loops of each bot, listens, and talks to systemd. It owns
+// every long-lived goroutine.
+//
+// A stop has an order. First new work ends: no poll, no lease, no claim, no
+// new request. Then calls and handlers in flight get the drain time to end by
+// themselves. Then their work is cut short: calls become unknown outcomes,
+// handlers give their attempt back. Last the store is closed. If we are killed
+// in between, the next start does the same from what is on disk.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/tgspool/tgspool/internal/config"
+	"github.com/tgspool/tgspool/internal/localapi"
+	"github.com/tgspool/tgspool/internal/manage"
+	"github.com/tgspool/tgspool/internal/spool"
+)
+
+// Options are what the command line says.
+type Options struct {
+	Config  string // settings file; empty: where they usually are
+	Version string
+	Getenv  func(string) string
+	Stdout  io.Writer
+	Stderr  io.Writer
+}
+
+// Exit codes of sysexits.h that a start can end with.
+const (
+	exitStore    = 74 // EX_IOERR
+	exitTemp     = 75 // EX_TEMPFAIL
+	exitSettings = 78 // EX_CONFIG
+)
+
+// exitError is an error that knows the process' exit code.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// ExitCode is the exit code that goes with the error.
+func (e *exitError) ExitCode() int { return e.code }
+
+func exit(code int, err error) error { return &exitError{code, err} }
+
+// daemon is one running process.
+type daemon struct {
+	o      Options
+	cfg    *config.Config
+	log    *slog.Logger
+	level  *slog.LevelVar
+	notify *notifier
+	store  *spool.Store
+	bots   *directory
+	server *localapi.Server
+
+	take     context.Context // ends first: no new work
+	stopTake context.CancelFunc
+	work     context.Context // ends when the drain time is over
+	stopWork context.CancelFunc
+}
+
+// Run is the daemon. It returns nil after a stop that was asked for by ctx or
+// a signal.
+func Run(ctx context.Context, o Options) error {
+	path, _ := config.Resolve(o.Config, o.Getenv)
+	cfg, err := config.Load(path, o.Getenv)
+	if err != nil {
+		return exit(exitSettings, err)
+	}
+	d := &daemon{o: o, cfg: cfg, level: new(slog.LevelVar)}
+	d.log = newLogger(cfg.Log, d.level, o.Stderr, o.Getenv)
+	d.notify = newNotifier(o.Getenv)
+	d.take, d.stopTake = context.WithCancel(context.WithoutCancel(ctx))
+	d.work, d.stopWork = context.WithCancel(context.WithoutCancel(ctx))
+	defer d.stopTake()
+	defer d.stopWork()
+
+	// From here on a signal ends the start in good order, too.
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	if err := d.start(ctx); err != nil {
+		return err
+	}
+	return d.serve(ctx, signals)
+}
+
+// start opens store and listeners and starts the bots. When a step fails the
+// earlier ones are taken back.
+func (d *daemon) start(ctx context.Context) error {
+	store, err := spool.Open(ctx, spool.Options{
+		Path: d.cfg.Store.Path, Logger: d.log.With(slog.String("component", "spool")),
+		Keep:    spool.Keep{Done: d.cfg.Store.Keep.Done, Handled: d.cfg.Store.Keep.Handled, Dead: d.cfg.Store.Keep.Dead},
+		MaxSize: d.cfg.Store.MaxSize,
+	})
+	if err != nil {
+		return storeError(err)
+	}
+	d.store = store
+	d.bots = newDirectory(d)
+	if err := d.bots.build(ctx, d.cfg); err != nil {
+		return errors.Join(exit(exitSettings, err), store.Close())
+	}
+	if err := d.listen(ctx); err != nil {
+		return errors.Join(err, store.Close())
+	}
+	d.bots.start()
+	return nil
+}
+
+func storeError(err error) error {
+	if errors.Is(err, spool.ErrLocked) {
+		return exit(exitTemp, err)
+	}
+	return exit(exitStore, err)
+}
+
+func (d *daemon) listen(ctx context.Context) error {
+	api := manage.New(manage.Config{
+		Store: d.store, Bots: d.bots, Version: d.o.Version, StartedAt: time.Now(),
+		Logger: d.log.With(slog.String("component", "api")),
+	})
+	var ends []localapi.Endpoint
+	for _, l := range d.cfg.API.Listen {
+		ends = append(ends, localapi.Endpoint{Addr: l.Addr, Serve: l.Serve})
+	}
+	passed, err := passedListeners()
+	if err != nil {
+		return exit(exitSettings, fmt.Errorf("taking the sockets that systemd passed: %w", err))
+	}
+	d.server, err = localapi.Listen(ctx, localapi.Config{
+		Endpoints: ends, Passed: passed, Manage: api, Logger: d.log.With(slog.String("component", "api")),
+	})
+	if err == nil {
+		return nil
+	}
+	for _, l := range passed {
+		_ = l.Close()
+	}
+	if errors.Is(err, localapi.ErrInUse) {
+		return exit(exitTemp, err)
+	}
+	return exit(exitSettings, err)
+}
+
+// serve runs until a stop is asked for or something breaks.
+func (d *daemon) serve(ctx context.Context, signals <-chan os.Signal) error {
+	broken := make(chan error, 1)
+	served := make(chan struct{})
+	serving, stopServing := context.WithCancel(d.work)
+	defer stopServing()
+	go func() {
+		defer close(served)
+		if err := d.server.Serve(serving); err != nil {
+			broken <- fmt.Errorf("serving the API: %w", err)
+		}
+	}()
+	beat := d.notify.heartbeat(d.work, d.store.Healthy, d.statusLine)
+	d.notify.ready(d.statusLine())
+	d.log.LogAttrs(ctx, slog.LevelInfo, "ready", slog.String("version", d.o.Version), slog.String("path", d.store.Path()),
+		slog.Int("count", len(d.cfg.Bots)))
+
+	cause := d.wait(ctx, signals, broken)
+	err := d.stop(stopServing, served)
+	<-beat
+	return errors.Join(cause, err)
+}
+
+// wait returns when the daemon is to stop: nil for a stop that was asked for.
+func (d *daemon) wait(ctx context.Context, signals <-chan os.Signal, broken <-chan error) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-broken:
+			return err
+		case s := <-signals:
+			if s == syscall.SIGHUP {
+				d.reload(ctx)
+				continue
+			}
+			d.log.LogAttrs(ctx, slog.LevelInfo, "stopping", slog.String("signal", s.String()))
+			return nil
+		}
+	}
+}
+
+// stop ends everything in order, each step bounded.
+func (d *daemon) stop(stopServing context.CancelFunc, served <-chan struct{}) error {
+	d.notify.stopping()
+	d.stopTake()
+	stopServing()
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		d.bots.wait()
+	}()
+	limit := time.NewTimer(d.cfg.Daemon.Drain)
+	defer limit.Stop()
+	select {
+	case <-drained:
+	case <-limit.C:
+		d.log.LogAttrs(d.work, slog.LevelWarn, "the drain time is over; calls in flight become unknown outcomes",
+			slog.Duration("duration", d.cfg.Daemon.Drain))
+	}
+	d.stopWork()
+	<-drained
+	<-served
+	if err := d.store.Close(); err != nil {
+		return exit(exitStore, err)
+	}
+	d.log.LogAttrs(context.Background(), slog.LevelInfo, "stopped")
+	return nil
+}
+
+// statusLine is what systemctl status shows.
+func (d *daemon) statusLine() string {
+	var pending, dead, open int64
+	var oldest float64
+	for _, b := range d.store.Status().Bots {
+		pending += b.QueueDepth
+		dead += b.DeadLast24h
+		open += b.InboxUnhandled
+		oldest = max(oldest, b.OldestPendingAgeS)
+	}
+	line := fmt.Sprintf("%d queued", pending)
+	if pending > 0 {
+		line += fmt.Sprintf(", oldest %s", (time.Duration(oldest) * time.Second).String())
+	}
+	if open > 0 {
+		line += fmt.Sprintf("; %d updates unhandled", open)
+	}
+	if dead > 0 {
+		line += fmt.Sprintf("; %d dead in 24h", dead)
+	}
+	return line + d.bots.trouble()
+}

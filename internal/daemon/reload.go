@@ -1,0 +1,58 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/tgspool/tgspool/internal/config"
+)
+
+// reload reads the settings again and applies what can change without a
+// restart. Bad settings are refused as a whole: the running ones stay.
+func (d *daemon) reload(ctx context.Context) {
+	d.notify.reloading()
+	defer func() { d.notify.ready(d.statusLine()) }()
+	path, _ := config.Resolve(d.o.Config, d.o.Getenv)
+	cfg, err := config.Load(path, d.o.Getenv)
+	if err != nil {
+		d.log.LogAttrs(ctx, slog.LevelError, "the new settings are refused, the running ones stay", slog.Any("err", err))
+		return
+	}
+	now, later := config.Diff(d.cfg, cfg)
+	for _, c := range cfg.Bots {
+		d.bots.apply(ctx, c)
+	}
+	d.level.Set(logLevel(cfg.Log.Level))
+	d.log.LogAttrs(ctx, slog.LevelInfo, "settings reloaded", slog.Any("reason", now))
+	if len(later) > 0 {
+		d.log.LogAttrs(ctx, slog.LevelWarn, "these settings count after a restart", slog.Any("reason", later))
+	}
+	d.cfg = cfg
+}
+
+// apply gives a running bot its new settings. The handlers change over without
+// a gap: the new ones take updates while the old ones finish theirs.
+func (r *directory) apply(ctx context.Context, c config.Bot) {
+	r.mu.RLock()
+	b := r.bots[c.Name]
+	r.mu.RUnlock()
+	if b == nil || b.broken != "" {
+		return // new bots, and tokens that have come, count after a restart
+	}
+	if err := b.setRouter(c); err != nil {
+		b.log.LogAttrs(ctx, slog.LevelError, "the new handlers are refused", slog.Any("err", err))
+		return
+	}
+	b.mu.Lock()
+	b.cfg = c
+	b.mu.Unlock()
+	b.gate.SetRate(c.Sender.Rate)
+	if err := b.spool.Configure(ctx, b.spoolConfig(c)); err != nil {
+		b.log.LogAttrs(ctx, slog.LevelError, "the new limits aren't in use", slog.Any("err", err))
+	}
+	old := b.handling
+	b.startHandlers(r.d)
+	if old != nil {
+		old.stop()
+	}
+}

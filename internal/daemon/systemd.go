@@ -1,0 +1,111 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	sd "github.com/coreos/go-systemd/v22/daemon"
+)
+
+// notifier tells systemd how the daemon is. Without systemd it does nothing.
+type notifier struct {
+	interval time.Duration // of the heartbeat; 0: nobody waits for one
+}
+
+func newNotifier(getenv func(string) string) *notifier {
+	n := &notifier{}
+	if getenv("NOTIFY_SOCKET") == "" {
+		return n
+	}
+	// WATCHDOG_USEC after which systemd gives up; a third of it leaves room for
+	// a heartbeat that comes late. The library refuses a foreign WATCHDOG_PID.
+	if every, err := sd.SdWatchdogEnabled(false); err == nil {
+		n.interval = every / 3
+	}
+	return n
+}
+
+// statusInterval is how often STATUS= is brought up to date under systemd when
+// there is no watchdog to do it with.
+const statusInterval = time.Minute
+
+func (n *notifier) send(lines ...string) {
+	// Without a socket, or with one that is gone, there is nobody to tell.
+	_, _ = sd.SdNotify(false, strings.Join(lines, "\n"))
+}
+
+func (n *notifier) ready(status string)  { n.send(sd.SdNotifyReady, "STATUS="+status) }
+func (n *notifier) status(status string) { n.send("STATUS=" + status) }
+func (n *notifier) stopping()            { n.send(sd.SdNotifyStopping, "STATUS=stopping") }
+
+// reloading announces a reload; both lines must be in one datagram, or newer
+// systemd versions wait for the second one for ever.
+func (n *notifier) reloading() {
+	usec := sd.SdNotifyMonotonicUsec()
+	n.send(sd.SdNotifyReloading, strings.TrimSuffix(usec, "\n"))
+}
+
+// heartbeat pings the watchdog as long as healthy says so, and keeps STATUS=
+// fresh. It has a goroutine of its own, so that nothing that waits for a disk
+// or a network is in its way. The channel closes when it has ended.
+func (n *notifier) heartbeat(ctx context.Context, healthy func() bool, status func() string) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if ok, _ := sd.SdNotify(false, "STATUS=starting"); !ok {
+			return // no systemd: no work per second
+		}
+		every := n.interval
+		if every == 0 {
+			every = statusInterval
+		}
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		last := ""
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if !healthy() {
+				continue // systemd restarts us when this lasts
+			}
+			lines := []string{}
+			if n.interval > 0 {
+				lines = append(lines, sd.SdNotifyWatchdog)
+			}
+			if now := status(); now != last {
+				last = now
+				lines = append(lines, "STATUS="+now)
+			}
+			if len(lines) > 0 {
+				n.send(lines...)
+			}
+		}
+	}()
+	return ended
+}
+
+// passedListeners are the sockets that systemd has opened for us, by the
+// address that the settings give them.
+func passedListeners() (map[string]net.Listener, error) {
+	list, err := activation.Listeners()
+	if err != nil {
+		return nil, err
+	}
+	passed := map[string]net.Listener{}
+	for _, l := range list {
+		switch {
+		case l == nil: // a datagram socket or the like: nothing that we listen on
+		case l.Addr().Network() == "unix":
+			passed["unix:"+l.Addr().String()] = l
+		default:
+			passed["tcp:"+l.Addr().String()] = l
+		}
+	}
+	return passed, nil
+}
