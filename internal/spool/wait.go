@@ -1,0 +1,70 @@
+package spool
+
+import "context"
+
+// Job reads a job by its id.
+func (s *Store) Job(id int64) (job Job, err error) {
+	err = s.view(func(t *txn) error {
+		b, r, err := t.jobAndBot(id)
+		if err == nil {
+			job = t.full(r).view(b.Name())
+		}
+		return err
+	})
+	return job, err
+}
+
+// Wait returns the job when its state is neither pending nor running, or as it
+// is when ctx ends, with ctx's error.
+func (s *Store) Wait(ctx context.Context, id int64) (Job, error) {
+	ch := make(chan struct{}, 1)
+	s.watch(id, ch)
+	defer s.unwatch(id, ch)
+	for {
+		job, err := s.Job(id)
+		if err != nil || !job.State.Open() {
+			return job, err
+		}
+		select {
+		case <-ch:
+		case <-ctx.Done():
+			return job, ctx.Err()
+		case <-s.stop:
+			return job, ErrClosed
+		}
+	}
+}
+
+func (s *Store) watch(id int64, ch chan struct{}) {
+	s.mu.Lock()
+	s.watches[id] = append(s.watches[id], ch)
+	s.mu.Unlock()
+}
+
+func (s *Store) unwatch(id int64, ch chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rest := s.watches[id][:0]
+	for _, c := range s.watches[id] {
+		if c != ch {
+			rest = append(rest, c)
+		}
+	}
+	if s.watches[id] = rest; len(rest) == 0 {
+		delete(s.watches, id)
+	}
+}
+
+// tell wakes those who wait for a job, after the commit.
+func (t *txn) tell(id int64) {
+	t.after = append(t.after, func() {
+		t.s.mu.RLock()
+		defer t.s.mu.RUnlock()
+		for _, ch := range t.s.watches[id] {
+			select {
+			case ch <- struct{}{}:
+			default:
+			}
+		}
+	})
+}
