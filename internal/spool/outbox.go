@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"time"
 )
 
 // Enqueue stores calls. Either all are on disk when it returns, or none. A call
