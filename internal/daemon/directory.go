@@ -104,17 +104,17 @@ func (r *directory) wait() {
 
 // trouble is what systemctl status says about bots that aren't well.
 func (r *directory) trouble() string {
-	text := ""
+	var text strings.Builder
 	for _, b := range r.list() {
 		v := b.view()
 		switch {
 		case v.Unconfigured != "":
-			text += "; " + b.name + " has no usable token"
+			text.WriteString("; " + b.name + " has no usable token")
 		case v.Intake.State != string(intake.OK) && b.poller != nil:
-			text += "; " + b.name + " " + v.Intake.State + " since " + v.Intake.Since.UTC().Format("15:04 UTC")
+			text.WriteString("; " + b.name + " " + v.Intake.State + " since " + v.Intake.Since.UTC().Format("15:04 UTC"))
 		}
 	}
-	return text
+	return text.String()
 }
 
 // Names lists every bot of the settings.

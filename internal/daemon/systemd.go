@@ -37,9 +37,8 @@ func (n *notifier) send(lines ...string) {
 	_, _ = sd.SdNotify(false, strings.Join(lines, "\n"))
 }
 
-func (n *notifier) ready(status string)  { n.send(sd.SdNotifyReady, "STATUS="+status) }
-func (n *notifier) status(status string) { n.send("STATUS=" + status) }
-func (n *notifier) stopping()            { n.send(sd.SdNotifyStopping, "STATUS=stopping") }
+func (n *notifier) ready(status string) { n.send(sd.SdNotifyReady, "STATUS="+status) }
+func (n *notifier) stopping()           { n.send(sd.SdNotifyStopping, "STATUS=stopping") }
 
 // reloading announces a reload; both lines must be in one datagram, or newer
 // systemd versions wait for the second one for ever.

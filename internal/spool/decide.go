@@ -94,10 +94,9 @@ func (t *txn) decide(b *Bot, r *jobRec, to State, change func(*jobRec)) {
 	}
 	r.state = to
 	t.count(b, from, to)
-	switch to {
-	case Held:
+	if to == Held {
 		r.HeldBy, r.HeldAt = HeldByUser, t.now
-	default:
+	} else {
 		t.closeJob(b, r)
 	}
 	t.putParked(b, r)

@@ -46,7 +46,7 @@ func (t *txn) jobAndBot(id int64) (*Bot, *jobRec, error) {
 	if id <= 0 {
 		return nil, nil, fmt.Errorf("job %d: %w", id, ErrNotFound)
 	}
-	for _, b := range t.s.known() {
+	for _, b := range t.s.Bots() {
 		if r, err := t.liveJob(b, id); err == nil {
 			t.fillRun(b, r)
 			return b, r, nil
@@ -80,9 +80,4 @@ func (t *txn) fillRun(b *Bot, r *jobRec) *runRec {
 	}
 	r.Attempts, r.SentChat, r.Updated = run.Attempt, run.Chat, run.Started
 	return run
-}
-
-// known lists the bots for readers and the writer alike.
-func (s *Store) known() []*Bot {
-	return s.Bots()
 }

@@ -269,7 +269,7 @@ func TestInbox_AHandlersCallToAGoneChatIsStoredDead(t *testing.T) {
 func TestInbox_BigUpdatesAndPages(t *testing.T) {
 	bubble(t, limits(), func(t *testing.T, f *fixture) {
 		big := text(1, 1)
-		big.Raw = []byte(fmt.Sprintf(`{"update_id":1,"message":{"text":%q}}`, strings.Repeat("ж", 2_500_000)))
+		big.Raw = fmt.Appendf(nil, `{"update_id":1,"message":{"text":%q}}`, strings.Repeat("ж", 2_500_000))
 		f.intake(big)
 		for i := range 250 {
 			f.intake(text(int64(i+2), int64(i+2)))

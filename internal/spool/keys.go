@@ -75,6 +75,7 @@ func nameKey(bot uint16, name string) key { return newKey(2 + len(name)).u16(bot
 func queuePrefix(bot uint16, chat uint32, lane byte) key {
 	return newKey(15).u16(bot).u32(chat).u8(lane)
 }
+
 func queueKey(bot uint16, chat uint32, lane byte, order uint64) key {
 	return queuePrefix(bot, chat, lane).u64(order)
 }

@@ -152,7 +152,7 @@ func (f *fixture) wantState(id int64, want spool.State) spool.Job {
 func text(id int64, chat int64) spool.NewUpdate {
 	return spool.NewUpdate{
 		ID: id, HasID: true, Kind: "message", OrderKey: fmt.Sprint("chat:", chat),
-		Raw:    []byte(fmt.Sprintf(`{"update_id":%d,"message":{"text":"x"}}`, id)),
+		Raw:    fmt.Appendf(nil, `{"update_id":%d,"message":{"text":"x"}}`, id),
 		Chat:   &spool.ChatSeen{ID: chat, Type: "private"},
 		Active: true, Route: spool.Route{Handler: "echo"},
 	}

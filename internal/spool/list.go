@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -148,11 +149,14 @@ func (b *Bot) byKey(t *txn, f JobFilter, page *JobPage) error {
 		id = t.replyHolder(b, f.Key)
 	}
 	r, err := t.job(id)
-	if err != nil || id <= f.After {
+	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
+	if err != nil {
+		return err
+	}
 	f.Key = ""
-	if f.wants(r, 0, t) {
+	if id > f.After && f.wants(r, 0, t) {
 		page.Items = append(page.Items, t.full(r).view(b.Name()))
 	}
 	return nil

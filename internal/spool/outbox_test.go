@@ -415,7 +415,7 @@ func TestOutbox_GateSaysNoAndKickOpensIt(t *testing.T) {
 		}, Refund: func() { tokens-- }}
 		f := &fixture{t: t, dir: dir, cfg: cfg}
 		f.open()
-		defer f.store.Close()
+		defer func() { _ = f.store.Close() }()
 		f.send("1", "a")
 		if c := f.claim(time.Hour); c != nil {
 			t.Fatal("claimed through a closed gate")
@@ -691,7 +691,7 @@ func TestJob_JSONHasEveryFieldAlways(t *testing.T) {
 		if err := json.Unmarshal(out, &m); err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range strings.Fields(`id bot method chat_id sent_chat_id lane state params files dedupe_key not_before
+		for name := range strings.FieldsSeq(`id bot method chat_id sent_chat_id lane state params files dedupe_key not_before
 			retry_at expires_at attempts max_attempts on_uncertain held_by origin created_at updated_at last_error evidence result`) {
 			if _, ok := m[name]; !ok {
 				t.Errorf("field %q is missing in %s", name, out)

@@ -37,10 +37,9 @@ func (t *txn) settle(b *Bot, c *Claim, v Verdict) (*jobRec, error) {
 	t.clearBusy(b, busy)
 	r.record(run, v, t.now)
 	t.learn(b, r, v)
-	switch v.State {
-	case Pending:
+	if v.State == Pending {
 		t.requeue(b, r, v)
-	default:
+	} else {
 		t.leave(b, r, Running, v)
 	}
 	if v.ChatGone != "" {
@@ -155,11 +154,11 @@ func (t *txn) leave(b *Bot, r *jobRec, from State, v Verdict) {
 	t.del(bLive, liveKey(b.num, r.ID))
 	r.state = v.State
 	t.count(b, from, v.State)
-	switch v.State {
-	case Uncertain:
+	switch {
+	case v.State == Uncertain:
 		r.DecideBy = t.now + int64(b.cfg.Limits.UncertainFor)
 		t.put(bTimer, timerKey(r.DecideBy, timerUncertain, b.num, uint64(r.ID)), []byte{})
-	case Held:
+	case v.State == Held:
 		r.HeldBy, r.HeldAt = v.HeldBy, t.now
 		if until := nanos(v.ReleaseAt); until != 0 {
 			r.DecideBy = until

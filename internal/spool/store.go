@@ -236,6 +236,5 @@ func (r *botRec) normalize() {
 }
 
 func (s *Store) reportDamage(what string, err error) {
-	s.log.LogAttrs(context.Background(), slog.LevelError, "a damaged record was set aside",
-		slog.String("reason", what), slog.Any("err", err))
+	s.log.Error("a damaged record was set aside", slog.String("reason", what), slog.Any("err", err))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // txn is one write transaction of the writer: the records that it has read or
@@ -36,7 +37,7 @@ func (s *Store) begin(tx *bolt.Tx) *txn {
 // unless copied; fn must be short, since pages freed meanwhile can't be reused.
 func (s *Store) view(fn func(*txn) error) error {
 	err := s.db.View(func(tx *bolt.Tx) error { return fn(s.begin(tx)) })
-	if errors.Is(err, bolt.ErrDatabaseNotOpen) {
+	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return ErrClosed
 	}
 	return err

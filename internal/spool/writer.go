@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
@@ -120,7 +120,7 @@ func (s *Store) run(batch []*op) (next int64) {
 			o.done <- errs[i]
 		}
 		if err != nil {
-			s.log.LogAttrs(context.Background(), slog.LevelError, "a commit failed", slog.Any("err", err))
+			s.log.Error("a commit failed", slog.Any("err", err))
 			return s.retrySoon(next)
 		}
 		return next
@@ -221,8 +221,8 @@ func (t *txn) finish() {
 // abandon gives the transaction up and puts memory back to what the file says.
 func (t *txn) abandon() {
 	_ = t.tx.Rollback()
-	for i := len(t.undo) - 1; i >= 0; i-- {
-		t.undo[i]()
+	for _, undo := range slices.Backward(t.undo) {
+		undo()
 	}
 	for b := range t.bots {
 		b.reload()
@@ -235,7 +235,7 @@ func (s *Store) fault(err error) error {
 		s.health.full.Store(true)
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
-	if errors.Is(err, bolt.ErrDatabaseNotOpen) {
+	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return ErrClosed
 	}
 	return fmt.Errorf("writing spool %q: %w", s.path, err)
