@@ -236,6 +236,9 @@ func TestFaultsOnSockets(t *testing.T) {
 			} else if err == nil {
 				t.Errorf("the call was answered: %+v", got)
 			}
+			if c.fault.Kind == telegramsim.FaultResetAfterRead && !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("got %v, want a reset", err)
+			}
 			if c.at == botapi.PhaseResponse && got.Status != 200 {
 				t.Errorf("the header of half an answer did not arrive: %+v, %v", got, err)
 			}
