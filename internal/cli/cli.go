@@ -127,6 +127,7 @@ func (a *app) wrap(c *cobra.Command) {
 func (a *app) which(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		hint := c.CommandPath() + " --help lists the commands"
+		c.SuggestionsMinimumDistance = 2
 		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 			hint = "did you mean " + c.CommandPath() + " " + near[0] + "?"
 		}
