@@ -232,6 +232,7 @@ func TestStore_AgainstAModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		list, failed := steps().Draw(rt, "steps"), ""
 		bubble(t, limits(), func(t *testing.T, f *fixture) {
+			f.checked = true
 			m := &model{
 				t: t, f: f, states: map[int64]spool.State{}, safe: map[int64]bool{},
 				chat: map[int64]string{}, lane: map[int64]spool.Lane{}, place: map[int64]int{},

@@ -237,6 +237,30 @@ func TestOutbox_RunningAtStartIsAnUnknownOutcome(t *testing.T) {
 	}
 }
 
+func TestOutbox_RecoveryOpensTheChatForAnOlderJobToo(t *testing.T) {
+	bubble(t, limits(), func(t *testing.T, f *fixture) {
+		old := f.send("1", "old")
+		if _, err := f.store.Cancel(t.Context(), old); err != nil {
+			t.Fatal(err)
+		}
+		j := message("1", "running at the end")
+		j.SafeToRepeat = true
+		running := f.enqueue(j)[0].Job.ID
+		f.mustClaim()
+		if _, err := f.store.Retry(t.Context(), old); err != nil {
+			t.Fatal(err)
+		}
+		f.reopen()
+		for _, want := range []int64{old, running} {
+			c := f.mustClaim()
+			if c.ID != want {
+				t.Fatalf("claimed %d, want %d", c.ID, want)
+			}
+			f.done(c)
+		}
+	})
+}
+
 func TestOutbox_DedupeKey(t *testing.T) {
 	bubble(t, limits(), func(t *testing.T, f *fixture) {
 		j := message("1", "a")

@@ -64,8 +64,8 @@ func (t *txn) recoverJob(b *Bot, id int64) {
 		t.requeue(b, r, v)
 	} else {
 		t.leave(b, r, Running, v)
-		t.rearm(b, r.ChatNo)
 	}
+	t.rearm(b, r.ChatNo) // also for those behind it, which its attempt has held back
 }
 
 // recoverUpdate opens an update again whose handler was at work. Its attempt
