@@ -110,6 +110,10 @@ func (h *Handlers) turn(take, work context.Context, r *route) {
 		if err != nil {
 			return
 		}
+		// A look at the file costs no write; an update that is leased in vain, two.
+		if probe && !h.usable(r) {
+			continue
+		}
 		lease, err := h.bot.ClaimUpdate(take, r.Name)
 		switch {
 		case take.Err() != nil && err != nil:
@@ -125,6 +129,16 @@ func (h *Handlers) turn(take, work context.Context, r *route) {
 			h.handle(work, r, lease, probe)
 		}
 	}
+}
+
+// usable looks at the program of a route that waits for it, before an update
+// is leased to try with.
+func (h *Handlers) usable(r *route) bool {
+	err := program{argv: r.Exec}.usable()
+	if err != nil {
+		h.unreached(r, true, err)
+	}
+	return err == nil
 }
 
 // handle takes one lease to its end.
@@ -154,8 +168,8 @@ func (h *Handlers) attempt(work context.Context, r *route, lease *spool.Lease, p
 	if d, refused := r.refuse(u, lease, h.now()); refused {
 		return d
 	}
-	if !probe && r.reach.why() != "" {
-		return giveBack("waits for the route's program")
+	if why := r.reach.why(); why != "" && !probe {
+		return giveBack(why)
 	}
 	tried = true
 	p := program{argv: r.Exec, dir: h.dir, timeout: r.Timeout}

@@ -41,12 +41,14 @@ func giveBack(reason string) decision {
 // refuse tells, before a run, why there must not be one.
 func (r *route) refuse(u botapi.Update, lease *spool.Lease, now time.Time) (decision, bool) {
 	switch {
+	case r.denies(u): // the settings have changed since it came, or it is replayed
+		return failed(spool.UpdateIgnored, IgnoredNotAllowed), true
 	case r.Once && lease.Attempts > 1:
 		return failed(spool.UpdateDead, "may have run: a start has no end, and once = true"), true
 	case lease.Attempts > r.Attempts:
 		// The last attempts have no end: we were killed each time, perhaps by it.
 		return failed(spool.UpdateDead, fmt.Sprintf("given up after %d attempts without an end", lease.Attempts-1)), true
-	case r.MaxAge > 0 && age(u, lease, now) > r.MaxAge:
+	case r.MaxAge > 0 && !lease.Replayed && age(u, lease, now) > r.MaxAge:
 		return failed(spool.UpdateExpired, fmt.Sprintf("older than %s", r.MaxAge)), true
 	}
 	return decision{}, false

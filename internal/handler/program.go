@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"time"
 )
 
@@ -120,8 +121,9 @@ func (p program) ended(state *os.ProcessState, err, cause error) run {
 	}
 }
 
-// usable refuses a program that others than its owner could have replaced by
-// one of theirs: it would run with our rights.
+// usable refuses a program that isn't there or may not be run, and one that
+// others than its owner could have replaced by one of theirs: it would run with
+// our rights.
 func (p program) usable() error {
 	path, err := filepath.EvalSymlinks(p.argv[0])
 	if err != nil {
@@ -133,6 +135,10 @@ func (p program) usable() error {
 	}
 	if info.Mode().Perm()&0o002 != 0 {
 		return fmt.Errorf("program %q is refused: everybody may write to it (chmod o-w)", p.argv[0])
+	}
+	const mayRun = 1 // X_OK
+	if err := syscall.Access(path, mayRun); err != nil || info.IsDir() {
+		return startError(p.argv[0], fs.ErrPermission)
 	}
 	folder, err := os.Stat(filepath.Dir(path))
 	if err != nil {

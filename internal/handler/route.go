@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/tgspool/tgspool/internal/botapi"
 )
 
 // Reply says what a program's standard output is.
@@ -71,6 +73,15 @@ func (a Allow) allows(id int64) bool { return a.All || id != 0 && slices.Contain
 
 // runs reports whether the route has a program that we start ourselves.
 func (c RouteConfig) runs() bool { return len(c.Exec) > 0 }
+
+// denies reports whether the update's sender or chat may not run the prograc.
+func (c RouteConfig) denies(u botapi.Update) bool {
+	if !c.runs() {
+		return false
+	}
+	return c.AllowFrom.given() && !c.AllowFrom.allows(u.UserID) ||
+		c.AllowChats.given() && !c.AllowChats.allows(u.ChatID)
+}
 
 // withDefaults fills in what wasn't given.
 func (c RouteConfig) withDefaults() RouteConfig {

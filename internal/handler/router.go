@@ -145,15 +145,6 @@ func oursIfNamed(bot string, username func() string) bool {
 	return ours == "" || strings.EqualFold(bot, ours)
 }
 
-// denies reports whether the update's sender or chat may not run the program.
-func (m matcher) denies(u botapi.Update) bool {
-	if !m.runs() {
-		return false
-	}
-	return m.AllowFrom.given() && !m.AllowFrom.allows(u.UserID) ||
-		m.AllowChats.given() && !m.AllowChats.allows(u.ChatID)
-}
-
 // fingerprint hashes what routing depends on.
 func fingerprint(routes []RouteConfig, unmatched spool.Route) (string, error) {
 	type part struct {

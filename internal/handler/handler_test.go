@@ -1,0 +1,609 @@
+package handler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tgspool/tgspool/internal/spool"
+)
+
+func TestHandlers_ProgramSeesTheUpdateAndNothingOfUs(t *testing.T) {
+	t.Setenv("TELEGRAM_BOT_TOKEN", "secret")
+	synctest.Test(t, func(t *testing.T) {
+		out := t.TempDir()
+		route := RouteConfig{
+			Name: "it", AllowFrom: everyone,
+			Exec: []string{script(t, `env | sort > "$1/$TGSPOOL_CHAT_ID.env"; cat > "$1/$TGSPOOL_CHAT_ID.in"; pwd > "$1/$TGSPOOL_CHAT_ID.dir"`), out},
+		}
+		h := openHouse(t, route)
+		defer h.close()
+		h.run(func(c *Config) { c.Home = "/var/lib/bot" })
+		defer h.stop()
+		h.feed(said(7, "/start@HomeBot deep  link \x00!"), `{"poll":{"id":"p"}}`)
+		synctest.Wait()
+		read := func(name string) string {
+			b, err := os.ReadFile(filepath.Join(out, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(b)
+		}
+		const always = "HOME=/var/lib/bot\nLANG=C.UTF-8\nPATH=" + plainPath + "\nPWD=/\n"
+		want := always + "TGSPOOL_ARGS=deep  link !\nTGSPOOL_ATTEMPT=1\nTGSPOOL_BOT=home\nTGSPOOL_CHAT_ID=7\nTGSPOOL_COMMAND=/start\n" +
+			"TGSPOOL_FROM_ID=7\nTGSPOOL_KIND=message\nTGSPOOL_SESSION={}\nTGSPOOL_TEXT=/start@HomeBot deep  link !\nTGSPOOL_UPDATE_ID=1001\n"
+		// Some shells add variables of their own.
+		ours := func(env string) string {
+			kept := slices.DeleteFunc(strings.SplitAfter(env, "\n"), func(l string) bool {
+				return strings.HasPrefix(l, "_=") || strings.HasPrefix(l, "SHLVL=") || strings.HasPrefix(l, "OLDPWD=")
+			})
+			return strings.Join(kept, "")
+		}
+		if got := ours(read("7.env")); got != want {
+			t.Errorf("environment is\n%s\nwant\n%s", got, want)
+		}
+		if got := read("7.in"); got != string(h.update(1).Raw)+"\n" {
+			t.Errorf("standard input was %q", got)
+		}
+		if got := read("7.dir"); got != "/\n" {
+			t.Errorf("working folder was %q", got)
+		}
+		if got := read(".env"); !strings.Contains(got, "TGSPOOL_CHAT_ID=\nTGSPOOL_COMMAND=\nTGSPOOL_FROM_ID=\nTGSPOOL_KIND=poll\n") {
+			t.Errorf("environment of a poll is\n%s", got)
+		}
+	})
+}
+
+func TestVariable_FitsTheEnvironment(t *testing.T) {
+	long := strings.Repeat("é", maxVariable)
+	if got := variable(long); len(got) > maxVariable || !strings.HasPrefix(long, got) || strings.ContainsRune(got, '\uFFFD') {
+		t.Errorf("got %d bytes", len(got))
+	}
+}
+
+func TestHandlers_RetryThenDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		marks := filepath.Join(t.TempDir(), "marks")
+		h := openHouse(t,
+			RouteConfig{Name: "bad", Match: Match{Text: "bad"}, Exec: []string{script(t, `date >/dev/null; echo run >> `+marks+`; echo oops >&2; exit 75`)}, AllowFrom: everyone},
+			does(t, "good", ReplyText, "print", "fine"))
+		defer h.close()
+		h.run()
+		defer h.stop()
+		start := time.Now()
+		bad := h.feed(said(7, "bad"), said(7, "good"), said(8, "good"))
+		synctest.Wait()
+		h.want(bad, spool.UpdateOpen, 1, "exit status 75")
+		h.want(bad+1, spool.UpdateOpen, 0, "")    // behind it, in the same chat
+		h.want(bad+2, spool.UpdateHandled, 1, "") // elsewhere
+		due := *h.update(bad).NextAttemptAt
+		if wait := due.Sub(start); wait < time.Second || wait > 1250*time.Millisecond {
+			t.Errorf("the second attempt is due after %s", wait)
+		}
+		<-time.After(10 * time.Minute)
+		synctest.Wait()
+		u := h.want(bad, spool.UpdateDead, 5, "given up after 5 attempts: exit status 75")
+		if u.Output == nil || *u.Output != "stderr: oops" {
+			t.Errorf("output kept: %v", u.Output)
+		}
+		h.want(bad+1, spool.UpdateHandled, 1, "")
+		if got := len(lines(t, marks)); got != 5 {
+			t.Errorf("the program ran %d times", got)
+		}
+		if n := h.logged("handler wrote to standard error"); n != 5 {
+			t.Errorf("standard error was logged %d times", n)
+		}
+		h.wantCalls(`sendMessage {"chat_id":8,"text":"fine"}`, `sendMessage {"chat_id":7,"text":"fine"}`)
+	})
+}
+
+func TestRetryWait_DoublesToFiveMinutes(t *testing.T) {
+	for attempts, least := range map[int]time.Duration{
+		1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 9: 256 * time.Second, 10: maxRetry, 11: maxRetry, 1000: maxRetry,
+	} {
+		for range 100 {
+			if got := retryWait(attempts); got < least || got > min(least+least/4, maxRetry) {
+				t.Fatalf("after %d attempts it waits %s", attempts, got)
+			}
+		}
+	}
+}
+
+func TestHandlers_PermanentFailures(t *testing.T) {
+	for name, tt := range map[string]struct {
+		argv []string
+		why  string
+	}{
+		"EX_DATAERR":      {self(t, "print", "half", "65"), "exit status 65"},
+		"too much output": {self(t, "flood", strconv.Itoa(10<<20)), "standard output is over 1048576 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := openHouse(t, RouteConfig{Name: "it", Exec: tt.argv, AllowFrom: everyone})
+				defer h.close()
+				h.run()
+				defer h.stop()
+				u := h.want(h.feedAndWait(said(7, "a")), spool.UpdateDead, 1, tt.why)
+				if u.Output == nil || len(*u.Output) > maxTail+100 {
+					t.Errorf("output kept: %v", u.Output)
+				}
+				h.wantCalls()
+			})
+		})
+	}
+}
+
+// feedAndWait feeds one update in a bubble and waits for its run.
+func (h *house) feedAndWait(update string) int64 {
+	h.t.Helper()
+	seq := h.feed(update)
+	synctest.Wait()
+	return seq
+}
+
+func TestHandlers_MissingProgramHoldsItsRouteAndBurnsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		path, marks := filepath.Join(dir, "program"), filepath.Join(dir, "marks")
+		h := openHouse(t,
+			RouteConfig{Name: "missing", Match: Match{Kinds: []string{"message"}}, Exec: []string{path}, AllowFrom: everyone, Parallel: 1},
+			does(t, "other", ReplyText, "print", ""))
+		defer h.close()
+		handlers := h.run()
+		defer h.stop()
+		first := h.feed(said(1, "a"), said(2, "b"), said(1, "c"), `{"poll":{"id":"p"}}`)
+		synctest.Wait()
+		h.want(first+3, spool.UpdateHandled, 1, "") // another route goes on
+		<-time.After(24 * time.Hour)
+		for seq := first; seq < first+3; seq++ {
+			if u := h.update(seq); u.State != spool.UpdateOpen && u.State != spool.UpdateLeased || seq > first && u.Attempts != 0 {
+				t.Errorf("update %d is %s after %d attempts", seq, u.State, u.Attempts)
+			}
+		}
+		if r := handlers.Routes()[0].Reason; !strings.Contains(r, "missing") {
+			t.Errorf("the route's reason is %q", r)
+		}
+		if n := h.logged("handler can't be started, its updates wait"); n != 1 {
+			t.Errorf("that was logged %d times", n)
+		}
+		// One that may not be run is another reason, said once.
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Hour)
+		if n := h.logged("handler can't be started, its updates wait"); n != 2 {
+			t.Errorf("two reasons were logged %d times", n)
+		}
+		writeScript(t, path, `echo $TGSPOOL_TEXT-$TGSPOOL_ATTEMPT >> `+marks)
+		<-time.After(maxReach)
+		synctest.Wait()
+		for seq := first; seq < first+3; seq++ {
+			h.want(seq, spool.UpdateHandled, 1, "")
+		}
+		if got := lines(t, marks); !slices.Equal(got, []string{"a-1", "b-1", "c-1"}) {
+			t.Errorf("runs were %v, want the oldest first", got)
+		}
+		if n := h.logged("handler can be started again"); n != 1 || handlers.Routes()[0].Reason != "" {
+			t.Errorf("the return was logged %d times", n)
+		}
+	})
+}
+
+func TestHandlers_MissingProgramWithManyWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "program")
+		h := openHouse(t, RouteConfig{Name: "missing", Exec: []string{path}, AllowFrom: everyone})
+		defer h.close()
+		h.run()
+		defer h.stop()
+		var updates []string
+		for chat := range int64(50) {
+			updates = append(updates, said(chat+1, "a"))
+		}
+		first := h.feed(updates...)
+		<-time.After(time.Hour)
+		synctest.Wait()
+		tries := len(h.tell)
+		for len(h.tell) > 0 {
+			<-h.tell
+		}
+		// One try, and one return for each worker that had an update meanwhile:
+		// while the file isn't there, waiting writes nothing.
+		if tries > 2*DefaultParallel {
+			t.Errorf("%d leases in an hour", tries)
+		}
+		writeScript(t, path, "exit 0\n")
+		<-time.After(maxReach)
+		synctest.Wait()
+		for i := range int64(50) {
+			h.want(first+i, spool.UpdateHandled, 1, "")
+		}
+	})
+}
+
+func TestHandlers_ProgramWritableByOthersIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := script(t, "exit 0\n")
+		if err := os.Chmod(path, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		h := openHouse(t, RouteConfig{Name: "it", Exec: []string{path}, AllowFrom: everyone})
+		defer h.close()
+		handlers := h.run()
+		defer h.stop()
+		seq := h.feedAndWait(said(7, "a"))
+		h.want(seq, spool.UpdateOpen, 0, "everybody may write")
+		if r := handlers.Routes()[0].Reason; !strings.Contains(r, "everybody may write") {
+			t.Errorf("the route's reason is %q", r)
+		}
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(maxReach)
+		synctest.Wait()
+		h.want(seq, spool.UpdateHandled, 1, "")
+	})
+}
+
+// crash leaves a lease without an end, as a power cut does.
+func (h *house) crash(handler string) {
+	h.t.Helper()
+	if _, err := h.bot.ClaimUpdate(h.t.Context(), handler); err != nil {
+		h.t.Fatal(err)
+	}
+	h.close()
+	h.open()
+}
+
+func TestHandlers_AfterACrash(t *testing.T) {
+	tests := []struct {
+		name    string
+		once    bool
+		crashes int
+		state   spool.UpdateState
+		count   int
+		why     string
+		runs    int
+	}{
+		{"runs again", false, 1, spool.UpdateHandled, 2, "", 1},
+		{"once: never again", true, 1, spool.UpdateDead, 2, "may have run", 0},
+		{"an update that kills us each time", false, 5, spool.UpdateDead, 6, "given up after 5 attempts without an end", 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				marks := filepath.Join(t.TempDir(), "marks")
+				route := does(t, "it", ReplyText, "append", marks, "run\n")
+				route.Once = tt.once
+				h := openHouse(t, route)
+				defer func() { h.close() }()
+				seq := h.feed(said(7, "a"))
+				for range tt.crashes {
+					h.crash("it")
+				}
+				h.run()
+				defer h.stop()
+				synctest.Wait()
+				h.want(seq, tt.state, tt.count, tt.why)
+				if got := len(lines(t, marks)); got != tt.runs {
+					t.Errorf("the program ran %d times", got)
+				}
+			})
+		})
+	}
+}
+
+func TestHandlers_OnceIsNeverTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		marks := filepath.Join(t.TempDir(), "marks")
+		route := does(t, "it", ReplyText, "append", marks, "run\n", "75")
+		route.Once = true
+		h := openHouse(t, route)
+		defer h.close()
+		h.run()
+		defer h.stop()
+		seq := h.feedAndWait(said(7, "a"))
+		<-time.After(time.Hour)
+		h.want(seq, spool.UpdateDead, 1, "may have run: exit status 75")
+		if got := len(lines(t, marks)); got != 1 {
+			t.Errorf("the program ran %d times", got)
+		}
+	})
+}
+
+func TestHandlers_RunTwiceIsOneSetOfCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, does(t, "it", ReplyText, "print", "hello"))
+		defer h.close()
+		h.run()
+		defer h.stop()
+		seq := h.feedAndWait(said(7, "a"))
+		job := h.jobs()[0]
+		if _, err := h.bot.Replay(t.Context(), seq, false); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		u := h.want(seq, spool.UpdateHandled, 1, "")
+		if jobs := h.jobs(); len(jobs) != 1 || jobs[0].ID != job.ID || !slices.Equal(u.Jobs, []int64{job.ID}) {
+			t.Errorf("%d jobs after a second run", len(jobs))
+		}
+	})
+}
+
+func TestHandlers_TooOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old := does(t, "old", ReplyText, "print", "late")
+		old.MaxAge = 10 * time.Minute
+		old.Match.Text = "old"
+		once := does(t, "once", ReplyText, "print", "late")
+		once.Once = true
+		once.Match.Text = "once"
+		h := openHouse(t, old, once, does(t, "rest", ReplyText, "print", "late"))
+		defer h.close()
+		first := h.feed(said(1, "old"), said(2, "once"), said(3, "rest"))
+		<-time.After(5 * time.Minute)
+		h.run()
+		defer h.stop()
+		synctest.Wait()
+		h.want(first, spool.UpdateHandled, 1, "")
+		h.want(first+1, spool.UpdateExpired, 1, "older than 1m0s")
+		h.want(first+2, spool.UpdateHandled, 1, "")
+		// Whoever brings it back wants it run, however old.
+		if _, err := h.bot.Replay(t.Context(), first+1, false); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		h.want(first+1, spool.UpdateHandled, 1, "")
+	})
+}
+
+func TestHandlers_AgeIsMeasuredByTheClockHandedIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		route := does(t, "it", ReplyText, "print", "a")
+		route.MaxAge = time.Minute
+		h := openHouse(t, route)
+		defer h.close()
+		h.run(func(c *Config) { c.Now = func() time.Time { return time.Now().Add(time.Hour) } })
+		defer h.stop()
+		h.want(h.feedAndWait(said(7, "a")), spool.UpdateExpired, 1, "older than 1m0s")
+		// A pressed button has no date: what counts is when it came.
+		h.want(h.feedAndWait(`{"callback_query":{"id":"1","from":{"id":7},"chat_instance":"c","data":"d"}}`), spool.UpdateExpired, 1, "older")
+	})
+}
+
+func TestHandlers_PanicIsAFailedAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, does(t, "it", ReplyText, "print", "a"))
+		defer h.close()
+		n := 0
+		h.run(func(c *Config) {
+			c.Now = func() time.Time {
+				if n++; n == 1 {
+					panic("first")
+				}
+				return time.Now()
+			}
+		})
+		defer h.stop()
+		seq := h.feedAndWait(said(7, "a"))
+		h.want(seq, spool.UpdateOpen, 1, "panic: first")
+		<-time.After(time.Minute)
+		synctest.Wait()
+		u := h.update(seq)
+		if u.State != spool.UpdateHandled || u.Attempts != 2 {
+			t.Errorf("update is %s after %d attempts", u.State, u.Attempts)
+		}
+	})
+}
+
+// stubborn is an inbox that refuses to store the end of runs for a while.
+type stubborn struct {
+	Inbox
+	left int
+	err  error
+}
+
+func (s *stubborn) Handled(ctx context.Context, l *spool.Lease, h spool.Handling) ([]spool.Queued, error) {
+	if s.left > 0 {
+		s.left--
+		return nil, s.err
+	}
+	return s.Inbox.Handled(ctx, l, h)
+}
+
+func TestHandlers_EndThatCannotBeStored(t *testing.T) {
+	tests := []struct {
+		name  string
+		err   error
+		times int
+		state spool.UpdateState
+		why   string
+	}{
+		{"disk full for a while", spool.ErrFull, 10, spool.UpdateHandled, ""},
+		{"I/O error for a while", &fs.PathError{Op: "write", Path: "x", Err: errors.New("input/output error")}, 3, spool.UpdateHandled, ""},
+		{"a call that is refused", fmt.Errorf("weight -1: %w", spool.ErrInvalid), 1, spool.UpdateDead, "weight -1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				marks := filepath.Join(t.TempDir(), "marks")
+				h := openHouse(t, does(t, "it", ReplyText, "append", marks, "run\n"))
+				defer h.close()
+				h.run(func(c *Config) { c.Bot = &stubborn{Inbox: c.Bot, left: tt.times, err: tt.err} })
+				defer h.stop()
+				seq := h.feed(said(7, "a"))
+				<-time.After(10 * time.Minute)
+				synctest.Wait()
+				h.want(seq, tt.state, 1, tt.why)
+				if got := len(lines(t, marks)); got != 1 {
+					t.Errorf("the program ran %d times", got)
+				}
+				if n := h.logged("the end of a handler's run can't be stored"); n > 1 {
+					t.Errorf("that was logged %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// dry is an inbox that can't lease anything for a while.
+type dry struct {
+	Inbox
+	calls atomic.Int64
+}
+
+func (d *dry) ClaimUpdate(ctx context.Context, handler string) (*spool.Lease, error) {
+	if d.calls.Add(1) <= 100 {
+		return nil, spool.ErrFull
+	}
+	return d.Inbox.ClaimUpdate(ctx, handler)
+}
+
+func TestHandlers_LeaseThatCannotBeStoredIsNoBusyLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		route := does(t, "it", ReplyText, "print", "a")
+		route.Parallel = 1
+		h := openHouse(t, route)
+		defer h.close()
+		d := &dry{}
+		h.run(func(c *Config) { d.Inbox = c.Bot; c.Bot = d })
+		defer h.stop()
+		seq := h.feed(said(7, "a"))
+		<-time.After(10 * time.Minute)
+		synctest.Wait()
+		if n := d.calls.Load(); n > 50 || h.logged("no update can be leased") != 1 {
+			t.Errorf("%d tries in 10 minutes, logged %d times", n, h.logged("no update can be leased"))
+		}
+		<-time.After(20 * time.Minute)
+		synctest.Wait()
+		h.want(seq, spool.UpdateHandled, 1, "")
+	})
+}
+
+func TestHandlers_NotAllowedAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		marks := filepath.Join(t.TempDir(), "marks")
+		h := openHouse(t, does(t, "it", ReplyText, "append", marks, "run\n"))
+		defer h.close()
+		seq := h.feed(said(7, "a"))
+		// The settings are changed before its turn comes.
+		strict := does(t, "it", ReplyText, "append", marks, "run\n")
+		strict.AllowFrom = Allow{IDs: []int64{8}}
+		h.run(func(c *Config) { c.Routes = []RouteConfig{strict} })
+		defer h.stop()
+		synctest.Wait()
+		h.want(seq, spool.UpdateIgnored, 1, IgnoredNotAllowed)
+		if got := len(lines(t, marks)); got != 0 {
+			t.Errorf("the program ran %d times", got)
+		}
+	})
+}
+
+func TestHandlers_StopWaitsThenGivesTheAttemptBack(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pid")
+	once := does(t, "once", ReplyText, "hang", file+".once")
+	once.Match, once.Once, once.MaxAge = Match{Text: "once"}, true, time.Hour
+	h := openHouse(t, once, does(t, "it", ReplyText, "hang", file))
+	defer h.close()
+	h.run()
+	first := h.feed(said(7, "a"), said(8, "once"))
+	child := awaitFile(t, file)
+	awaitFile(t, file+".once")
+	h.endTake()
+	later := h.feed(said(9, "b"))
+	select {
+	case <-h.done:
+		t.Fatal("Run returned while programs ran")
+	case <-time.After(50 * time.Millisecond):
+	}
+	h.endWork()
+	if err := <-h.done; err != nil {
+		t.Error(err)
+	}
+	awaitGone(t, child)
+	h.want(first, spool.UpdateOpen, 0, "the daemon stops")
+	h.want(first+1, spool.UpdateDead, 1, "may have run")
+	h.want(later, spool.UpdateOpen, 0, "")
+}
+
+func TestHandlers_DrainLetsARunEnd(t *testing.T) {
+	dir := t.TempDir()
+	h := openHouse(t, RouteConfig{
+		Name: "it", AllowFrom: everyone,
+		Exec: []string{script(t, `mkfifo "$1/gate"; : > "$1/here.new"; mv "$1/here.new" "$1/here"; read x < "$1/gate"; echo done`), dir},
+	})
+	defer h.close()
+	h.run()
+	seq := h.feed(said(7, "a"))
+	awaitFile(t, filepath.Join(dir, "here"))
+	h.endTake()
+	if err := os.WriteFile(filepath.Join(dir, "gate"), []byte("x\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-h.done; err != nil {
+		t.Error(err)
+	}
+	h.endWork()
+	h.want(seq, spool.UpdateHandled, 1, "")
+	h.wantCalls(`sendMessage {"chat_id":7,"text":"done"}`)
+}
+
+func TestHandlers_TimeoutIsTriedAgain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pid")
+	route := does(t, "it", ReplyText, "hang", file)
+	route.Timeout, route.Attempts = time.Second, 2
+	h := openHouse(t, route)
+	defer h.close()
+	h.run()
+	defer h.stop()
+	seq := h.feed(said(7, "a"))
+	h.told(1)
+	h.want(seq, spool.UpdateOpen, 1, "killed after 1s: timeout")
+	h.told(1)
+	h.want(seq, spool.UpdateDead, 2, "given up after 2 attempts: killed after 1s: timeout")
+	awaitGone(t, awaitFile(t, file))
+}
+
+// Each run waits until as many as there may be at once have begun.
+func TestHandlers_ChatsInParallelOneChatInOrder(t *testing.T) {
+	dir := t.TempDir()
+	route := RouteConfig{
+		Name: "it", AllowFrom: everyone, Parallel: 4,
+		Exec: []string{script(t, `: > "$1/$TGSPOOL_CHAT_ID"; while [ $(ls "$1" | grep -c '^[0-9]') -lt 4 ]; do sleep 0.02; done; echo $TGSPOOL_TEXT`), dir},
+	}
+	h := openHouse(t, route)
+	defer h.close()
+	h.run()
+	defer h.stop()
+	h.feed(said(1, "1a"), said(1, "1b"), said(2, "2a"), said(3, "3a"), said(1, "1c"), said(4, "4a"), said(4, "4b"))
+	h.told(7)
+	var one, four []string
+	for _, j := range h.jobs() {
+		switch string(j.ChatID) {
+		case "1":
+			one = append(one, string(j.Params))
+		case "4":
+			four = append(four, string(j.Params))
+		}
+	}
+	for chat, got := range map[string][]string{"1abc": one, "4ab": four} {
+		for i, params := range got {
+			if want := fmt.Sprintf(`"text":"%c%c"`, chat[0], chat[1+i]); !strings.Contains(params, want) {
+				t.Errorf("call %d of chat %c is %s", i, chat[0], params)
+			}
+		}
+	}
+	if len(one) != 3 || len(four) != 2 {
+		t.Errorf("calls: %v, %v", one, four)
+	}
+}
