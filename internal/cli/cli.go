@@ -39,6 +39,7 @@ func Main(version string, args []string, stdin io.Reader, stdout, stderr io.Writ
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	root := a.root()
 	root.SetArgs(maskNegative(root, args))
 	err := root.ExecuteContext(ctx)

@@ -57,8 +57,7 @@ func (a *app) load() (*config.Config, error) {
 		return cfg, nil
 	}
 	if errors.Is(err, config.ErrNothingConfigured) {
-		what, hint, _ := strings.Cut(err.Error(), "\n")
-		return nil, &exitError{code: exitConfig, msg: what, hint: hint}
+		return nil, err
 	}
 	return nil, &exitError{code: exitConfig, msg: err.Error()}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -119,9 +120,7 @@ type item struct {
 func (s *session) list(ctx context.Context, path string, query url.Values, limit int) iter.Seq[item] {
 	return func(yield func(item) bool) {
 		q := url.Values{}
-		for name, values := range query {
-			q[name] = values
-		}
+		maps.Copy(q, query)
 		for left := limit; ; {
 			q.Set("limit", "1000")
 			if limit > 0 {

@@ -55,14 +55,24 @@ func withHint(err error, hint string) error {
 	return err
 }
 
-// explain finds the code, the words and the hint of any error.
+// explain finds the code, the words and the hint of any error. An error that
+// knows its own code keeps it.
 func explain(err error) *exitError {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		return e
 	}
+	e := classify(err)
 	var coded interface{ ExitCode() int }
 	if errors.As(err, &coded) {
-		return &exitError{code: coded.ExitCode(), msg: err.Error()}
+		e.code = coded.ExitCode()
+	}
+	return e
+}
+
+func classify(err error) *exitError {
+	if errors.Is(err, config.ErrNothingConfigured) {
+		what, hint, _ := strings.Cut(config.ErrNothingConfigured.Error(), "\n")
+		return &exitError{code: exitConfig, msg: what, hint: hint}
 	}
 	if e, ok := errors.AsType[*localapi.NoDaemonError](err); ok {
 		return absent(e)
@@ -78,7 +88,6 @@ func explain(err error) *exitError {
 		code int
 		hint string
 	}{
-		{config.ErrNothingConfigured, exitConfig, ""},
 		{config.ErrNoToken, exitConfig, ""},
 		{spool.ErrLocked, exitTempFail, "another daemon runs; tgspool status shows it"},
 		{localapi.ErrInUse, exitTempFail, "is another daemon running?"},

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // mask stands before a negative number on its way through the flag parser. No
@@ -18,8 +17,6 @@ var negative = regexp.MustCompile(`^-[0-9]+$`)
 // parser would see flags. A number that is the value of the flag before it
 // needs no help.
 func maskNegative(root *cobra.Command, args []string) []string {
-	valued := map[string]bool{}
-	collectValued(root, valued)
 	out := make([]string, len(args))
 	for i, arg := range args {
 		if arg == "--" {
@@ -27,29 +24,27 @@ func maskNegative(root *cobra.Command, args []string) []string {
 			break
 		}
 		out[i] = arg
-		if negative.MatchString(arg) && (i == 0 || !valued[args[i-1]]) {
+		if negative.MatchString(arg) && (i == 0 || !takesValue(root, args[i-1])) {
 			out[i] = mask + arg
 		}
 	}
 	return out
 }
 
-// collectValued notes every flag of the command and those below that takes a
-// value from the next argument.
-func collectValued(c *cobra.Command, into map[string]bool) {
-	note := func(f *pflag.Flag) {
-		if f.NoOptDefVal == "" {
-			into["--"+f.Name] = true
-			if f.Shorthand != "" {
-				into["-"+f.Shorthand] = true
-			}
+// takesValue reports whether an argument is a flag of the command, or of one
+// below, whose value is the next argument.
+func takesValue(c *cobra.Command, arg string) bool {
+	if name, long := strings.CutPrefix(arg, "--"); long {
+		if f := c.LocalFlags().Lookup(name); f != nil && f.NoOptDefVal == "" {
+			return true
 		}
 	}
-	c.Flags().VisitAll(note)
-	c.PersistentFlags().VisitAll(note)
 	for _, sub := range c.Commands() {
-		collectValued(sub, into)
+		if takesValue(sub, arg) {
+			return true
+		}
 	}
+	return false
 }
 
 func unmask(args []string) []string {

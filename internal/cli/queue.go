@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -123,9 +124,7 @@ func (s *session) jobs(ctx context.Context, query url.Values, states []spool.Sta
 		}
 		for _, state := range states {
 			q := url.Values{}
-			for name, values := range query {
-				q[name] = values
-			}
+			maps.Copy(q, query)
 			if state != "" {
 				q.Set("state", string(state))
 			}

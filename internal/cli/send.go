@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -72,7 +73,7 @@ func (a *app) sendCommand() *cobra.Command {
 
 // readText is the text of the arguments or of stdin.
 func (a *app) readText(args []string) (string, error) {
-	if len(args) > 0 && !(len(args) == 1 && args[0] == "-") {
+	if len(args) > 0 && !slices.Equal(args, []string{"-"}) {
 		return a.validText(strings.Join(args, " ")), nil
 	}
 	if len(args) == 0 && isTerminal(a.stdin) {

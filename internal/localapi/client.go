@@ -17,7 +17,7 @@ import (
 	"github.com/tgspool/tgspool/internal/manage"
 )
 
-// ErrNoDaemon: nobody answers on the socket.
+// ErrNoDaemon is the error when nobody answers on the socket.
 var ErrNoDaemon = errors.New("no daemon answers")
 
 // NoDaemonError is an ErrNoDaemon with the socket that was tried.

@@ -30,7 +30,7 @@ const socketMode = 0o660
 // maxSocketPath is what fits into a unix address on Linux, without its NUL.
 const maxSocketPath = 107
 
-// ErrInUse: somebody else answers at the address.
+// ErrInUse is the error when somebody else answers at the address.
 var ErrInUse = errors.New("address is in use")
 
 // Endpoint is one address to listen on.
@@ -92,7 +92,7 @@ func open(ctx context.Context, e Endpoint, passed map[string]net.Listener) (net.
 		}
 		return l, nil
 	}
-	return nil, fmt.Errorf("listening on %q: an address begins with unix: or tcp:", e.Addr)
+	return nil, fmt.Errorf("listening on %q: it begins with neither unix: nor tcp: as addresses do", e.Addr)
 }
 
 // listenUnix makes a socket file that the daemon's user and group may use. The

@@ -111,7 +111,7 @@ func TestServer_Roles(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s, _ := server(t, localapi.Config{Endpoints: []localapi.Endpoint{tt.endpoint}, Manage: api(nil)})
-			res := ask(t, s.Addrs()[0], tt.path)
+			res := ask(t, s.Addrs()[0], tt.path) //nolint:bodyclose // ask closes it at the end of the test
 			if res.StatusCode != tt.status {
 				t.Errorf("status %d, want %d", res.StatusCode, tt.status)
 			}
@@ -156,13 +156,13 @@ func TestListen_Refused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tcp.Close()
+	defer func() { _ = tcp.Close() }()
 	tests := []struct{ name, addr, want string }{
 		{"a file that is no socket", "unix:" + file, "no socket"},
 		{"another daemon", "unix:" + busy, "another daemon answers there"},
 		{"a long path", "unix:/tmp/" + strings.Repeat("x", 120), "longer than 107 bytes"},
 		{"a port in use", "tcp:" + tcp.Addr().String(), "in use by another program"},
-		{"no scheme", "/run/x.sock", "begins with unix: or tcp:"},
+		{"no scheme", "/run/x.sock", "begins with neither unix: nor tcp:"},
 		{"no port", "tcp:127.0.0.1", "missing port"},
 	}
 	for _, tt := range tests {

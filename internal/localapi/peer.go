@@ -67,16 +67,16 @@ func peerGroups(fd uintptr) ([]uint32, error) {
 		size := uint32(len(groups) * 4)
 		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_PEERGROUPS,
 			uintptr(unsafe.Pointer(&groups[0])), uintptr(unsafe.Pointer(&size)), 0) //nolint:gosec // no wrapper reads a list of ids
-		switch errno {
-		case 0:
+		if errno == 0 {
 			return groups[:size/4], nil
-		case unix.ERANGE: // size now holds what is needed
-			groups = make([]uint32, max(int(size/4), 2*len(groups)))
-		case unix.ENOPROTOOPT, unix.ENODATA: // an old kernel, or a peer without any
-			return nil, nil
-		default:
+		}
+		if errno == unix.ENOPROTOOPT || errno == unix.ENODATA {
+			return nil, nil // an old kernel, or a peer without any
+		}
+		if errno != unix.ERANGE {
 			return nil, errno
 		}
+		groups = make([]uint32, max(int(size/4), 2*len(groups))) // size holds what is needed
 	}
 }
 

@@ -39,17 +39,17 @@ func TestCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	client, err := new(net.Dialer).DialContext(t.Context(), "unix", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	conn, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	got, err := credentials(conn.(*net.UnixConn))
 	if err != nil {
 		t.Fatal(err)

@@ -119,14 +119,14 @@ func (s *Server) Serve(ctx context.Context) error {
 	case err = <-broken:
 	}
 	stop()
-	s.shutdown()
+	s.shutdown(context.WithoutCancel(ctx))
 	serving.Wait()
 	return err
 }
 
 // shutdown stops all listeners at once and ends what is left after the grace.
-func (s *Server) shutdown() {
-	ctx, cancel := context.WithTimeout(context.Background(), s.grace)
+func (s *Server) shutdown(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.grace)
 	defer cancel()
 	var stopping sync.WaitGroup
 	for _, f := range s.faces {

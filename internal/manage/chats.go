@@ -48,7 +48,7 @@ func (a *api) activateChat(r *http.Request) (int, any, error) {
 	if err := noBody(r); err != nil {
 		return 0, nil, err
 	}
-	ctx, cancel := change(r)
+	ctx, cancel := change(r.Context())
 	defer cancel()
 	c, err := bot.ActivateChat(ctx, chat)
 	return http.StatusOK, c, err
@@ -64,7 +64,7 @@ func (a *api) deactivateChat(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	ctx, cancel := change(r)
+	ctx, cancel := change(r.Context())
 	defer cancel()
 	c, err := bot.DeactivateChat(ctx, chat, reason)
 	return http.StatusOK, c, err

@@ -24,7 +24,11 @@ func TestDecisions(t *testing.T) {
 		verb string
 		want spool.State
 	}{
-		{"hold", spool.Held}, {"release", spool.Pending}, {"hold", spool.Held}, {"cancel", spool.Cancelled}, {"retry", spool.Pending},
+		{"hold", spool.Held},
+		{"release", spool.Pending},
+		{"hold", spool.Held},
+		{"cancel", spool.Cancelled},
+		{"retry", spool.Pending},
 		{"cancel", spool.Cancelled},
 	} {
 		if got := decide(job, step.verb, ""); got.State != step.want {

@@ -105,9 +105,20 @@ func TestParseDuration(t *testing.T) {
 		want time.Duration
 		ok   bool
 	}{
-		{"90s", 90 * time.Second, true}, {"1h30m", 90 * time.Minute, true}, {"7d", 168 * time.Hour, true}, {"0s", 0, true},
-		{"-1s", 0, false}, {"-1d", 0, false}, {"3650d", 3650 * 24 * time.Hour, true}, {"3651d", 0, false}, {"999999999999d", 0, false},
-		{"9223372036s", 0, false}, {"", 0, false}, {"5", 0, false}, {"d", 0, false}, {"1.5d", 0, false},
+		{"90s", 90 * time.Second, true},
+		{"1h30m", 90 * time.Minute, true},
+		{"7d", 168 * time.Hour, true},
+		{"0s", 0, true},
+		{"-1s", 0, false},
+		{"-1d", 0, false},
+		{"3650d", 3650 * 24 * time.Hour, true},
+		{"3651d", 0, false},
+		{"999999999999d", 0, false},
+		{"9223372036s", 0, false},
+		{"", 0, false},
+		{"5", 0, false},
+		{"d", 0, false},
+		{"1.5d", 0, false},
 	} {
 		got, err := ParseDuration(tt.in)
 		if (err == nil) != tt.ok || tt.ok && got != tt.want {

@@ -197,11 +197,9 @@ func (a *api) place(bot string, p *posted) error {
 		if p.chat != nil {
 			return problemf(http.StatusUnprocessableEntity, `"chat" and "chat_id" exclude each other`)
 		}
-		var name string
-		if json.Unmarshal(all[i].value, &name) != nil || name == "" {
-			return nil // a number, or what Telegram shall judge
-		}
-		if chat, ok := a.bots.ResolveChat(bot, name); ok && chat != name {
+		var name string // stays empty for a number, which needs no help
+		_ = json.Unmarshal(all[i].value, &name)
+		if chat, ok := a.bots.ResolveChat(bot, name); ok && name != "" && chat != name {
 			from := all[i].end - int64(len(all[i].value))
 			p.params = slices.Concat(p.params[:from], chatJSON(chat), p.params[all[i].end:])
 		}

@@ -48,7 +48,7 @@ func (a *api) postJobs(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	ctx, cancel := change(r)
+	ctx, cancel := change(r.Context())
 	defer cancel()
 	made, err := bot.Enqueue(ctx, jobs...)
 	if err != nil {
@@ -213,7 +213,7 @@ func (a *api) decideJob(r *http.Request) (int, any, error) {
 	if err := noBody(r); err != nil {
 		return 0, nil, err
 	}
-	ctx, cancel := change(r)
+	ctx, cancel := change(r.Context())
 	defer cancel()
 	job, err := verb.do(a.store, ctx, n)
 	if err != nil {
@@ -240,7 +240,7 @@ func (a *api) resolveJob(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	ctx, cancel := change(r)
+	ctx, cancel := change(r.Context())
 	defer cancel()
 	job, err := a.store.Resolve(ctx, n, how)
 	if err != nil {

@@ -205,8 +205,8 @@ func (f *refusal) Write(p []byte) (int, error) { return len(p), nil }
 // change is the context for a transition: it outlives a caller that hangs up
 // and a server that is being stopped, so that nobody is told "not done" about
 // something that then is committed. It is bounded all the same.
-func change(r *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(r.Context()), changeTimeout)
+func change(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), changeTimeout)
 }
 
 // bot finds the bot of the path.

@@ -108,6 +108,7 @@ func (w *world) post(path, body string) answer {
 	w.t.Helper()
 	return w.do("POST", path, "application/json", body)
 }
+
 func (w *world) lines(path, body string) answer {
 	w.t.Helper()
 	return w.do("POST", path, "application/x-ndjson", body)
@@ -265,7 +266,7 @@ func TestPostJob_EveryField(t *testing.T) {
 	w := newWorld(t)
 	a := w.post("/v1/bots/home/jobs", `{"method":"getMe","lane":null,"dedupe_key":null}`)
 	got := into[map[string]json.RawMessage](t, a, http.StatusCreated)
-	for _, name := range strings.Fields(`id bot method chat_id sent_chat_id lane state params files dedupe_key not_before retry_at
+	for name := range strings.FieldsSeq(`id bot method chat_id sent_chat_id lane state params files dedupe_key not_before retry_at
 		expires_at attempts max_attempts on_uncertain held_by origin created_at updated_at last_error evidence result`) {
 		if _, ok := got[name]; !ok {
 			t.Errorf("%s is missing: %s", name, a.body)

@@ -70,7 +70,7 @@ func (a *api) replayUpdate(r *http.Request) (int, any, error) {
 	if err := noBody(r); err != nil {
 		return 0, nil, err
 	}
-	ctx, cancel := change(r)
+	ctx, cancel := change(r.Context())
 	defer cancel()
 	u, err := bot.Replay(ctx, seq, fresh)
 	if err != nil {
@@ -89,7 +89,7 @@ func (a *api) dropUpdate(r *http.Request) (int, any, error) {
 	if err := noBody(r); err != nil {
 		return 0, nil, err
 	}
-	ctx, cancel := change(r)
+	ctx, cancel := change(r.Context())
 	defer cancel()
 	u, err := bot.Drop(ctx, seq)
 	if err != nil {
