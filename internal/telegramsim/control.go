@@ -72,7 +72,7 @@ func controlJournal(s *Sim, r *http.Request) (any, error) {
 	defer cancel()
 	for {
 		next := s.Arrived()
-		if list := s.journalAfter(after); len(list) > 0 {
+		if list := s.JournalAfter(after); len(list) > 0 {
 			return list, nil
 		}
 		select {

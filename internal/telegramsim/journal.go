@@ -57,11 +57,11 @@ type textKey struct {
 // Journal is a copy of all arrivals, oldest first. getUpdates calls are not in
 // it; see Polls.
 func (s *Sim) Journal() []Arrival {
-	return s.journalAfter(0)
+	return s.JournalAfter(0)
 }
 
-// journalAfter is the part of the journal behind entry n.
-func (s *Sim) journalAfter(n int) []Arrival {
+// JournalAfter is a copy of the part of the journal behind entry n.
+func (s *Sim) JournalAfter(n int) []Arrival {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n = min(max(n, 0), len(s.journal))

@@ -14,9 +14,9 @@ const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 500 * time.Second
 	stopTimeout   = 2 * time.Second
-	// restBeforeCut is how long a connection must have been idle before an
-	// outage closes it. Closing one that is about to be used would cut a
-	// request in the middle, and the caller could not know what became of it.
+	// restBeforeCut is how long a connection must rest in an outage before it
+	// is closed. Closing one that is about to be used would cut a request in
+	// the middle, and the caller could not know what became of it.
 	restBeforeCut = 50 * time.Millisecond
 )
 
@@ -123,9 +123,11 @@ type front struct {
 	address string
 
 	mu      sync.Mutex
-	inner   net.Listener           // nil while offline
-	changed chan struct{}          // closed and replaced when inner changes
-	resting map[net.Conn]time.Time // idle connections, since when
+	inner   net.Listener      // nil while offline
+	changed chan struct{}     // closed and replaced when inner changes
+	resting map[net.Conn]bool // idle connections; true when the last sweep saw them
+	swept   time.Time         // of the last sweep
+	sweeper *time.Timer       // the next sweep, nil before the first
 	ended   bool
 	addr    net.Addr
 }
@@ -135,7 +137,7 @@ func newFront(s *Sim, listener net.Listener) *front {
 	return &front{
 		sim: s, inner: listener, addr: listener.Addr(),
 		network: listener.Addr().Network(), address: listener.Addr().String(),
-		changed: make(chan struct{}), resting: make(map[net.Conn]time.Time),
+		changed: make(chan struct{}), resting: make(map[net.Conn]bool),
 	}
 }
 
@@ -197,6 +199,7 @@ func (f *front) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_ = f.setLocked(nil)
+	f.swept = time.Time{} // the first sweep only looks
 	f.sweepLocked()
 }
 
@@ -220,34 +223,47 @@ func (f *front) track(conn net.Conn, state http.ConnState) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if state == http.StateIdle {
-		f.resting[conn] = time.Now()
+		f.resting[conn] = false
+		if f.inner == nil { // its answer was on the way when the outage began
+			f.sweepLaterLocked()
+		}
 	} else {
 		delete(f.resting, conn)
 	}
 }
 
-// sweepLocked closes the connections that have rested long enough, and comes
-// back for the others while the outage lasts.
+// sweepLocked closes the connections that have rested since the sweep before,
+// and comes back for the others while the outage lasts. A sweep that comes late
+// closes nothing: this process was held up, so a request may lie unread.
 func (f *front) sweepLocked() {
 	if f.inner != nil || f.ended {
 		return
 	}
-	again := false
-	for conn, since := range f.resting {
-		if time.Since(since) >= restBeforeCut {
+	late := time.Since(f.swept) > 2*restBeforeCut
+	f.swept = time.Now()
+	for conn, seen := range f.resting {
+		if seen && !late {
 			_ = conn.Close()
 			delete(f.resting, conn)
 		} else {
-			again = true
+			f.resting[conn] = true
 		}
 	}
-	if again {
-		time.AfterFunc(restBeforeCut, func() {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.sweepLocked()
-		})
+	if len(f.resting) > 0 {
+		f.sweepLaterLocked()
 	}
+}
+
+// sweepLaterLocked sets the next sweep.
+func (f *front) sweepLaterLocked() {
+	if f.sweeper != nil {
+		f.sweeper.Stop()
+	}
+	f.sweeper = time.AfterFunc(restBeforeCut, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.sweepLocked()
+	})
 }
 
 // closesAtAccept tells whether a fault strikes connections as they come: one
