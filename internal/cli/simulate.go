@@ -41,7 +41,9 @@ func (a *app) simulateCommand() *cobra.Command {
 		Example: "  tgspool simulate --listen 127.0.0.1:8081 --token 123456:test --feed 2s\n" +
 			`  curl -d '{"chat_id":5,"user_id":5,"text":"hi"}' http://127.0.0.1:CONTROL/sim/text` + "\n" +
 			`  curl -d '{"kind":"flood","retry_after":5,"times":1}' http://127.0.0.1:CONTROL/sim/faults`,
-		RunE: func(c *cobra.Command, _ []string) error { return a.simulate(c.Context(), f, c.Flags().Changed("token")) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.simulate(c.Context(), f, c.Flags().Changed("token"))
+		},
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "`address` of the Bot API")
@@ -119,7 +121,7 @@ func (a *app) showArrivals(ctx context.Context, sim *telegramsim.Sim, every time
 	shown, written := 0, 0
 	for {
 		arrived := sim.Arrived()
-		for _, call := range sim.Journal()[shown:] {
+		for _, call := range sim.JournalAfter(shown) {
 			a.printArrival(call)
 			shown++
 		}
