@@ -42,6 +42,7 @@ func TestBadInput(t *testing.T) {
 		{"split", post(`{"method":"getMe","split":true}`), 422, `"split" is not supported yet`},
 		{"fallback", post(`{"method":"getMe","fallback":null}`), 422, `"fallback" is not supported yet`},
 		{"replace", post(`{"method":"getMe","replace":true}`), 422, `"replace" is not supported yet`},
+		{"a job's result", post(`{"method":"editMessageText","params":{"chat_id":1,"message_id":{"$job":"k"}}}`), 422, `"message_id" names another job's result`},
 		{"params a list", post(`{"method":"getMe","params":[1]}`), 422, `"params" must be an object`},
 		{"params a string", post(`{"method":"getMe","params":"{}"}`), 422, `"params" must be an object`},
 		{"chat a list", post(`{"method":"getMe","chat":[1]}`), 422, `"chat" must be`},

@@ -192,6 +192,9 @@ func (a *api) place(bot string, p *posted) error {
 			return err
 		}
 	}
+	if i := slices.IndexFunc(all, member.isReference); i >= 0 {
+		return problemf(http.StatusUnprocessableEntity, `%q names another job's result, which is not supported yet`, all[i].name)
+	}
 	i := slices.IndexFunc(all, func(m member) bool { return m.name == "chat_id" })
 	if i >= 0 && !all[i].null() {
 		if p.chat != nil {
