@@ -133,7 +133,7 @@ func (s *Server) shutdown(ctx context.Context) {
 		stopping.Go(func() {
 			if err := f.http.Shutdown(ctx); err != nil {
 				s.log.LogAttrs(ctx, slog.LevelWarn, "requests cut off at the stop",
-					slog.String("component", "localapi"), slog.String("addr", f.endpoint.Addr), slog.Any("err", err))
+					slog.String("addr", f.endpoint.Addr), slog.Any("err", err))
 				_ = f.http.Close() // whatever it says, nothing is left to be done
 			}
 		})

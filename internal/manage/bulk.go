@@ -62,7 +62,7 @@ func (a *api) decideJobs(r *http.Request) (int, any, error) {
 	if !dry {
 		err = a.decideAll(r.Context(), name, ids, &out)
 		a.log.LogAttrs(r.Context(), slog.LevelInfo, "jobs decided by a person",
-			slog.String("component", "manage"), slog.String("bot", bot.Name()), slog.Int("count", out.Changed))
+			slog.String("bot", bot.Name()), slog.Int("count", out.Changed))
 	}
 	return http.StatusOK, out, err
 }

@@ -287,7 +287,7 @@ func readResolution(body []byte) (spool.Resolution, error) {
 // should find it.
 func (a *api) decided(ctx context.Context, job spool.Job) {
 	a.log.LogAttrs(ctx, slog.LevelInfo, "job decided by a person",
-		slog.String("component", "manage"), slog.String("bot", job.Bot),
+		slog.String("bot", job.Bot),
 		slog.Int64("job_id", job.ID), slog.String("state", string(job.State)))
 }
 

@@ -159,7 +159,7 @@ func (a *api) writeJSON(w http.ResponseWriter, r *http.Request, status int, kind
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(body); err != nil {
 		a.log.LogAttrs(r.Context(), slog.LevelError, "answer can't be encoded",
-			slog.String("component", "manage"), slog.String("path", r.URL.Path), slog.Any("err", err))
+			slog.String("path", r.URL.Path), slog.Any("err", err))
 		status, kind = http.StatusInternalServerError, problemType
 		buf.Reset()
 		buf.WriteString(`{"type":"about:blank","title":"Internal Server Error","status":500,"detail":"the answer could not be encoded"}` + "\n")

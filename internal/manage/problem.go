@@ -89,7 +89,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := toProblem(err)
 	if p.Status == http.StatusInternalServerError {
 		a.log.LogAttrs(r.Context(), slog.LevelError, "request failed",
-			slog.String("component", "manage"), slog.String("path", r.URL.Path), slog.Any("err", err))
+			slog.String("path", r.URL.Path), slog.Any("err", err))
 	}
 	if p.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")

@@ -101,6 +101,6 @@ func (a *api) dropUpdate(r *http.Request) (int, any, error) {
 
 func (a *api) updateDecided(r *http.Request, bot *spool.Bot, u spool.Update) {
 	a.log.LogAttrs(r.Context(), slog.LevelInfo, "update decided by a person",
-		slog.String("component", "manage"), slog.String("bot", bot.Name()),
+		slog.String("bot", bot.Name()),
 		slog.Int64("seq", u.Seq), slog.String("state", string(u.State)))
 }
