@@ -109,10 +109,10 @@ func serve(ts *testscript.TestScript, neg bool, names []string) {
 	ts.Check(err)
 	since := time.Now().Add(-90 * time.Second)
 	for i, name := range names {
-		s.bots[name], err = s.store.Attach(ctx, spool.BotConfig{ID: int64(7_000_000_001 + i), Name: name})
+		s.bots[name], err = s.store.Attach(ctx, spool.BotConfig{ID: 7_000_000_001 + int64(i), Name: name})
 		ts.Check(err)
 		s.views[name] = manage.View{
-			ID: int64(7_000_000_001 + i), Username: name + "_bot",
+			ID: 7_000_000_001 + int64(i), Username: name + "_bot",
 			Intake: manage.Intake{State: "ok", Since: since}, Sender: gate.Snapshot{State: gate.StateOK, Since: since},
 		}
 	}
