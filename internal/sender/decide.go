@@ -184,7 +184,7 @@ func unauthorized(v *spool.Verdict, o botapi.Outcome, c *spool.Claim, s situatio
 // been accepted since.
 func again(o botapi.Outcome, c *spool.Claim, s situation) bool {
 	last := c.LastError
-	return last != nil && last.Class == string(o.Class) && s.accepted.After(last.At)
+	return last != nil && last.Class == string(o.Class) && !s.accepted.Before(last.At)
 }
 
 func jobError(o botapi.Outcome, now time.Time) *spool.JobError {

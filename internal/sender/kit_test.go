@@ -37,6 +37,8 @@ type setup struct {
 	rate    float64
 	sim     telegramsim.Options
 	client  func(sender.Caller) sender.Caller
+	// admitted runs between a claim's admission and its call.
+	admitted func(*gate.Gate)
 }
 
 // world is a bot with a real store, a real client and a simulated Telegram.
@@ -111,7 +113,13 @@ func (w *world) open() {
 	w.gate = gate.New(gate.Config{Rate: w.setup.rate})
 	w.bot, err = store.Attach(w.t.Context(), spool.BotConfig{
 		ID: botID, Name: "home", Limits: w.setup.limits,
-		Admit:  func(now time.Time, lane spool.Lane) (bool, time.Time) { return w.gate.Admit(now, string(lane)) },
+		Admit: func(now time.Time, lane spool.Lane) (bool, time.Time) {
+			ok, at := w.gate.Admit(now, string(lane))
+			if ok && w.setup.admitted != nil {
+				w.setup.admitted(w.gate)
+			}
+			return ok, at
+		},
 		Refund: w.gate.Refund,
 	})
 	w.must(err)

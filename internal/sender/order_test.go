@@ -2,6 +2,7 @@ package sender_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -149,6 +150,37 @@ func TestSender_GroupWindowDoesNotSlowPrivateChats(t *testing.T) {
 			t.Errorf("40 messages to a group took %v, want about 80 s", took)
 		}
 	}, func(s *setup) { s.sim.Strict = telegramsim.DefaultLimits() })
+}
+
+func TestSender_AlbumCountsItsItems(t *testing.T) {
+	run(t, func(w *world) {
+		photo := `{"type":"photo","media":"https://example.org/p.jpg"}`
+		album := w.call("sendMediaGroup", `{"chat_id":5,"media":[`+photo+`,`+photo+`,`+photo+`]}`)
+		w.end(album, spool.Done)
+		start := time.Now()
+		w.end(w.send(5, "after"), spool.Done)
+		if took := time.Since(start); took < 3150*time.Millisecond {
+			t.Errorf("the next message went after %v, want three gaps", took)
+		}
+	})
+}
+
+func TestSender_TwoHundredAtOnceToOneChat(t *testing.T) {
+	run(t, func(w *world) {
+		var calls sync.WaitGroup
+		for i := range 200 {
+			calls.Go(func() { w.send(5, fmt.Sprint("m", i)) })
+		}
+		calls.Wait()
+		time.Sleep(4 * time.Minute)
+		seen := map[string]bool{}
+		for _, text := range w.texts(5) {
+			seen[text] = true
+		}
+		if n := len(w.texts(5)); n != 200 || len(seen) != 200 {
+			t.Errorf("%d messages arrived, %d different ones, want 200", n, len(seen))
+		}
+	})
 }
 
 func TestSender_ThirtyChatsInAboutOneSecond(t *testing.T) {

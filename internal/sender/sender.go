@@ -108,17 +108,21 @@ func New(c Config) *Sender {
 // unknown outcomes. Take must end no later than work. The error is that of a
 // store which was closed under its feet.
 func (s *Sender) Run(take, work context.Context) error {
-	var running sync.WaitGroup
+	probing, stopProbing := context.WithCancel(take)
+	defer stopProbing()
+	var workers, prober sync.WaitGroup
 	failed := make(chan error, s.workers)
 	for range s.workers {
-		running.Go(func() {
+		workers.Go(func() {
 			if err := s.worker(take, work); err != nil {
 				failed <- err
 			}
 		})
 	}
-	running.Go(func() { s.prober.run(take) })
-	running.Wait()
+	prober.Go(func() { s.prober.run(probing) })
+	workers.Wait()
+	stopProbing()
+	prober.Wait()
 	select {
 	case err := <-failed:
 		return err
