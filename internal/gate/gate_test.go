@@ -341,3 +341,16 @@ func TestSnapshot(t *testing.T) {
 		want(gate.StateOK, 3*time.Hour+2*time.Second, "asking")
 	})
 }
+
+func TestAwaitHeld_EndsWithItsContextAlthoughTheReasonStays(t *testing.T) {
+	g := gate.New(gate.Config{})
+	g.CloseLanes(gate.Offline, "no route to host")
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := g.AwaitHeld(ctx, gate.Offline); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := g.AwaitHeld(ctx, gate.Offline); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v, so a loop over it would spin", err)
+	}
+}

@@ -53,9 +53,10 @@ func (g *Gate) CloseLanes(reason Reason, detail string) (changed bool) {
 }
 
 // AwaitHeld waits until one of the reasons holds, at once when one does. The
-// error is that of ctx.
+// error is that of ctx, which counts before any reason: a loop over AwaitHeld
+// ends with its ctx although the reason stays.
 func (g *Gate) AwaitHeld(ctx context.Context, reasons ...Reason) error {
-	for {
+	for ctx.Err() == nil {
 		g.mu.Lock()
 		shut, held := g.shut, false
 		for _, reason := range reasons {
@@ -68,10 +69,10 @@ func (g *Gate) AwaitHeld(ctx context.Context, reasons ...Reason) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
 		case <-shut:
 		}
 	}
+	return ctx.Err()
 }
 
 // OpenLanes lifts reasons and reports whether any of them held. Whoever sleeps
