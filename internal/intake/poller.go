@@ -226,7 +226,9 @@ func (p *Poller) store(ctx context.Context, batch spool.Batch) (spool.Taken, err
 	var wait backoff
 	told := false
 	for {
-		taken, err := p.bot.Intake(ctx, batch)
+		// What has come is stored also when we are about to stop: closing the
+		// spool waits for this commit anyway.
+		taken, err := p.bot.Intake(context.WithoutCancel(ctx), batch)
 		switch {
 		case err == nil:
 			if told {

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +24,13 @@ import (
 )
 
 const token = "123456:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+
+// nowhere is the network that webhooks are pushed into: nobody is there.
+type nowhere struct{}
+
+func (nowhere) RoundTrip(r *http.Request) (*http.Response, error) {
+	return nil, fmt.Errorf("dialing %s: %w", r.URL.Host, syscall.ECONNREFUSED)
+}
 
 // post is a bot with a real spool, a simulated Telegram, and a poller between
 // them. Everything happens inside a bubble, so that days pass at once.
@@ -72,7 +81,7 @@ func inBubble(t *testing.T, test func(t *testing.T, p *post)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := &post{t: t, path: filepath.Join(t.TempDir(), "spool.db")}
-		p.sim = telegramsim.New(telegramsim.Options{Bots: []telegramsim.Bot{{Token: token, Username: "HomeBot"}}})
+		p.sim = telegramsim.New(telegramsim.Options{Bots: []telegramsim.Bot{{Token: token, Username: "HomeBot"}}, Push: nowhere{}})
 		defer p.sim.Close()
 		parsed, err := botapi.ParseToken(token)
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tgspool/tgspool/internal/botapi"
@@ -86,7 +85,7 @@ func TestPoller_TellsTheBotsOtherCallersOfItsSuccess(t *testing.T) {
 		p.gate.CloseLanes(gate.Offline, "no route to host")
 		p.poll()
 		p.text("hello")
-		synctest.Wait()
+		after(time.Second)
 		if held, _, _ := p.gate.Held(gate.Offline); held {
 			t.Error("a poll was answered, and the sender still waits")
 		}
