@@ -47,8 +47,9 @@ var rooms = map[string][]string{
 		"botapi", "botserver", "config", "dashboard", "gate", "handler", "intake",
 		"localapi", "manage", "sender", "spool", "text",
 	},
+	"demo": {"spool", "telegramsim"},
 	"cli": {
-		"botapi", "botserver", "config", "daemon", "dashboard", "gate", "handler", "intake",
+		"botapi", "botserver", "config", "daemon", "dashboard", "demo", "gate", "handler", "intake",
 		"localapi", "manage", "sender", "spool", "telegramsim", "text",
 	},
 }

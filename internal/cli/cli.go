@@ -87,7 +87,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.configPath, "config", "", "settings `file` (default $TGSPOOL_CONFIG, else /etc/tgspool/tgspool.toml)")
 	flags.StringVar(&a.socket, "socket", "", "the daemon's `socket` (default $TGSPOOL_SOCKET, else the settings')")
 	root.AddCommand(
-		a.runCommand(), a.simulateCommand(), a.sendCommand(), a.callCommand(), a.statusCommand(),
+		a.runCommand(), a.demoCommand(), a.demoHandlerCommand(), a.simulateCommand(), a.sendCommand(), a.callCommand(), a.statusCommand(),
 		a.queueCommand(), a.inboxCommand(), a.chatCommand(), a.configCommand(), a.versionCommand(),
 	)
 	root.SetOut(a.out)

@@ -124,18 +124,31 @@ func (r *Remote) Polls(ctx context.Context) ([]Poll, error) {
 
 // Pending is the number of updates that wait for a bot (0: the first bot).
 func (r *Remote) Pending(ctx context.Context, bot int64) (int, error) {
+	b, err := r.status(ctx, bot)
+	return b.Pending, err
+}
+
+// Polling tells whether a getUpdates call of a bot (0: the first bot) waits for
+// updates.
+func (r *Remote) Polling(ctx context.Context, bot int64) (bool, error) {
+	b, err := r.status(ctx, bot)
+	return b.Polling, err
+}
+
+// status is what the simulator says of a bot, nothing of one that it hasn't.
+func (r *Remote) status(ctx context.Context, bot int64) (botStatus, error) {
 	var status struct {
 		Bots []botStatus `json:"bots"`
 	}
 	if err := r.do(ctx, http.MethodGet, "status", nil, &status); err != nil {
-		return 0, err
+		return botStatus{}, err
 	}
 	for _, b := range status.Bots {
 		if bot == 0 || b.ID == bot {
-			return b.Pending, nil
+			return b, nil
 		}
 	}
-	return 0, nil
+	return botStatus{}, nil
 }
 
 // Feed puts updates into a bot's queue and returns their ids, 0 for each that
