@@ -172,6 +172,7 @@ func (s *Store) attempt(batch []*op) (errs []error, bad int, next int64, err err
 		return errs, -1, t.now, s.fault(err)
 	}
 	s.health.full.Store(false)
+	s.health.commits.Add(1)
 	t.finish()
 	return errs, -1, next, nil
 }
@@ -246,7 +247,12 @@ type health struct {
 	full    atomic.Bool  // the last commit failed for want of space
 	since   atomic.Int64 // when the present transaction began, Unix nanoseconds; 0: idle
 	syncing atomic.Bool  // it waits for the disk
+	commits atomic.Int64 // so far
 }
+
+// Commits is how many transactions have reached the disk since Open, two
+// flushes each.
+func (s *Store) Commits() int64 { return s.health.commits.Load() }
 
 // Code never needs long in a transaction, but a flash card may need minutes
 // for one flush.
