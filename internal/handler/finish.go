@@ -25,17 +25,17 @@ func (h *Handlers) end(work context.Context, r *route, lease *spool.Lease, d dec
 		err := h.commit(ctx, lease, d)
 		switch {
 		case err == nil:
-			h.logEnd(r, lease, d, took)
+			h.logEnd(ctx, r, lease, d, took)
 			return
 		case errors.Is(err, spool.ErrInvalid) && d.state == spool.UpdateHandled:
 			// The store refuses one of the calls, and would refuse it again.
 			d = failed(spool.UpdateDead, err.Error())
 			continue
 		case final(err):
-			h.logUncommitted(r, lease, err)
+			h.logUncommitted(ctx, r, lease, err)
 			return
 		case wait == firstCommit:
-			h.logUncommitted(r, lease, err)
+			h.logUncommitted(ctx, r, lease, err)
 		}
 		if !pause(work, wait) {
 			return
@@ -94,40 +94,40 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // reached notes that the program could be started.
-func (h *Handlers) reached(r *route, probe bool) {
+func (h *Handlers) reached(ctx context.Context, r *route, probe bool) {
 	if r.reach.found(probe) {
-		h.log.LogAttrs(context.Background(), slog.LevelInfo, "handler can be started again",
+		h.log.LogAttrs(ctx, slog.LevelInfo, "handler can be started again",
 			slog.String("handler", r.Name))
 	}
 }
 
 // unreached notes that it couldn't. The route waits as a whole from now on.
-func (h *Handlers) unreached(r *route, probe bool, err error) {
+func (h *Handlers) unreached(ctx context.Context, r *route, probe bool, err error) {
 	if r.reach.lost(probe, err.Error()) {
-		h.log.LogAttrs(context.Background(), slog.LevelError, "handler can't be started, its updates wait",
+		h.log.LogAttrs(ctx, slog.LevelError, "handler can't be started, its updates wait",
 			slog.String("handler", r.Name), slog.String("err", err.Error()))
 	}
 }
 
 // logLine passes on a line that a program wrote to standard error.
-func (h *Handlers) logLine(r *route, lease *spool.Lease, line []byte) {
-	h.log.LogAttrs(context.Background(), slog.LevelInfo, "handler wrote to standard error",
+func (h *Handlers) logLine(ctx context.Context, r *route, lease *spool.Lease, line []byte) {
+	h.log.LogAttrs(ctx, slog.LevelInfo, "handler wrote to standard error",
 		append(attrs(r, lease), slog.String("err", plain(line)))...)
 }
 
-func (h *Handlers) logPanic(r *route, lease *spool.Lease, p any) {
-	h.log.LogAttrs(context.Background(), slog.LevelError, "panic while handling an update",
+func (h *Handlers) logPanic(ctx context.Context, r *route, lease *spool.Lease, p any) {
+	h.log.LogAttrs(ctx, slog.LevelError, "panic while handling an update",
 		append(attrs(r, lease), slog.Any("err", p))...)
 }
 
-func (h *Handlers) logUncommitted(r *route, lease *spool.Lease, err error) {
-	h.log.LogAttrs(context.Background(), slog.LevelError, "the end of a handler's run can't be stored",
+func (h *Handlers) logUncommitted(ctx context.Context, r *route, lease *spool.Lease, err error) {
+	h.log.LogAttrs(ctx, slog.LevelError, "the end of a handler's run can't be stored",
 		append(attrs(r, lease), slog.String("err", err.Error()))...)
 }
 
 // logEnd says what became of an update: once for a series of failures, and
 // loudly only for what needs a person.
-func (h *Handlers) logEnd(r *route, lease *spool.Lease, d decision, took time.Duration) {
+func (h *Handlers) logEnd(ctx context.Context, r *route, lease *spool.Lease, d decision, took time.Duration) {
 	level := slog.LevelDebug
 	switch {
 	case d.state == spool.UpdateDead:
@@ -144,7 +144,7 @@ func (h *Handlers) logEnd(r *route, lease *spool.Lease, d decision, took time.Du
 	if !d.failure.RetryAt.IsZero() {
 		list = append(list, slog.Time("due", d.failure.RetryAt))
 	}
-	h.log.LogAttrs(context.Background(), level, "handler has ended", list...)
+	h.log.LogAttrs(ctx, level, "handler has ended", list...)
 }
 
 // attrs are the facts that every line about a lease has.

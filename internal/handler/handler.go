@@ -111,7 +111,7 @@ func (h *Handlers) turn(take, work context.Context, r *route) {
 			return
 		}
 		// A look at the file costs no write; an update that is leased in vain, two.
-		if probe && !h.usable(r) {
+		if probe && !h.usable(take, r) {
 			continue
 		}
 		lease, err := h.bot.ClaimUpdate(take, r.Name)
@@ -133,10 +133,10 @@ func (h *Handlers) turn(take, work context.Context, r *route) {
 
 // usable looks at the program of a route that waits for it, before an update
 // is leased to try with.
-func (h *Handlers) usable(r *route) bool {
+func (h *Handlers) usable(ctx context.Context, r *route) bool {
 	err := program{argv: r.Exec}.usable()
 	if err != nil {
-		h.unreached(r, true, err)
+		h.unreached(ctx, r, true, err)
 	}
 	return err == nil
 }
@@ -153,7 +153,7 @@ func (h *Handlers) attempt(work context.Context, r *route, lease *spool.Lease, p
 	tried := false
 	defer func() {
 		if p := recover(); p != nil {
-			h.logPanic(r, lease, p)
+			h.logPanic(work, r, lease, p)
 			tried = false
 			d = r.afterFailure(lease.Attempts, run{end: endSignal, err: fmt.Errorf("panic: %v", p)})
 		}
@@ -174,15 +174,15 @@ func (h *Handlers) attempt(work context.Context, r *route, lease *spool.Lease, p
 	tried = true
 	p := program{argv: r.Exec, dir: h.dir, timeout: r.Timeout}
 	result := p.run(work, environment(h.bot.Name(), h.home, u, lease), withNewline(lease.Raw), watcher{
-		started: func() { h.reached(r, probe) },
-		line:    func(line []byte) { h.logLine(r, lease, line) },
+		started: func() { h.reached(work, r, probe) },
+		line:    func(line []byte) { h.logLine(work, r, lease, line) },
 	})
 	switch {
 	case result.end == endUnstarted && work.Err() != nil:
 		r.reach.left(probe)
 		return giveBack("the daemon stops")
 	case result.end == endUnstarted:
-		h.unreached(r, probe, result.err)
+		h.unreached(work, r, probe, result.err)
 		return giveBack(result.err.Error())
 	default:
 		return r.judge(u, lease, result)

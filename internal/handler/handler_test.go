@@ -281,3 +281,24 @@ func TestHandlers_ChatsInParallelOneChatInOrder(t *testing.T) {
 		t.Errorf("calls: %v, %v", one, four)
 	}
 }
+
+// Case 37: a button's press that waited three minutes is not handed over.
+func TestHandlers_StalePressIsNotHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		marks := filepath.Join(t.TempDir(), "marks")
+		h := openHouse(t, does(t, "it", ReplyText, "append", marks, "run\n"))
+		defer h.close()
+		const press = `{"callback_query":{"id":"1","from":{"id":7},"chat_instance":"c","data":"d"}}`
+		stale := h.feed(press)
+		<-time.After(3 * time.Minute)
+		fresh := h.feed(press)
+		h.run()
+		defer h.stop()
+		synctest.Wait()
+		h.want(stale, spool.UpdateExpired, 0, "too old")
+		h.want(fresh, spool.UpdateHandled, 1, "")
+		if got := len(lines(t, marks)); got != 1 {
+			t.Errorf("the program ran %d times", got)
+		}
+	})
+}

@@ -245,7 +245,7 @@ func script(t *testing.T, text string) string {
 func writeScript(t *testing.T, path, text string) {
 	t.Helper()
 	// Renamed into place: whoever starts it meets all of it or nothing.
-	if err := os.WriteFile(path+".new", []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+	if err := os.WriteFile(path+".new", []byte("#!/bin/sh\n"+text), 0o700); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
 	}
 	if err := os.Rename(path+".new", path); err != nil {

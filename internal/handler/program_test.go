@@ -103,7 +103,7 @@ func TestMain(m *testing.M) {
 			syscall.Exit(f(os.Args[2:])) // not os.Exit: the race detector takes a second for that
 		}
 	}
-	os.Exit(m.Run())
+	m.Run()
 }
 
 // self is a program of this binary.
@@ -117,7 +117,7 @@ func self(t *testing.T, args ...string) []string {
 }
 
 // start runs a program as a route would, with a generous limit.
-func start(t *testing.T, ctx context.Context, timeout time.Duration, stdin []byte, argv []string) run {
+func start(ctx context.Context, t *testing.T, timeout time.Duration, stdin []byte, argv []string) run {
 	t.Helper()
 	p := program{argv: argv, dir: "/", timeout: timeout}
 	return p.run(ctx, []string{"LANG=C.UTF-8"}, stdin, watcher{started: func() {}, line: func([]byte) {}})
@@ -196,7 +196,7 @@ func TestProgram_Ends(t *testing.T) {
 	tests[7].argv = []string{"/bin/sh", "-c", `printf '\377\376\000'`}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := start(t, t.Context(), time.Minute, tt.stdin, tt.argv)
+			r := start(t.Context(), t, time.Minute, tt.stdin, tt.argv)
 			if r.end != tt.end || r.code != tt.code || string(r.stdout) != tt.stdout || string(r.stderr) != tt.stderr {
 				t.Errorf("got end %d, code %d, stdout %q, stderr %q, err %v; want %d, %d, %q, %q",
 					r.end, r.code, r.stdout, r.stderr, r.err, tt.end, tt.code, tt.stdout, tt.stderr)
@@ -211,7 +211,7 @@ func TestProgram_Ends(t *testing.T) {
 func TestProgram_StreamsBothWays(t *testing.T) {
 	// More than both pipes hold: with one after the other, both sides would wait.
 	in := bytes.Repeat([]byte("x"), maxStdout)
-	r := start(t, t.Context(), time.Minute, in, self(t, "echo"))
+	r := start(t.Context(), t, time.Minute, in, self(t, "echo"))
 	if r.err != nil || !bytes.Equal(r.stdout, in) {
 		t.Errorf("got %d bytes, err %v", len(r.stdout), r.err)
 	}
@@ -222,12 +222,12 @@ func TestProgram_TooMuchOutput(t *testing.T) {
 		self(t, "flood", strconv.Itoa(10<<20)),
 		{"/bin/sh", "-c", "exec yes"}, // without an end
 	} {
-		r := start(t, t.Context(), time.Minute, nil, argv)
+		r := start(t.Context(), t, time.Minute, nil, argv)
 		if r.end != endOverflow || len(r.stdout) != maxStdout {
 			t.Errorf("%s: end %d with %d bytes, err %v", argv[1], r.end, len(r.stdout), r.err)
 		}
 	}
-	r := start(t, t.Context(), time.Minute, nil, self(t, "flood", strconv.Itoa(maxStdout)))
+	r := start(t.Context(), t, time.Minute, nil, self(t, "flood", strconv.Itoa(maxStdout)))
 	if r.err != nil || len(r.stdout) != maxStdout {
 		t.Errorf("at the limit: end %d with %d bytes, err %v", r.end, len(r.stdout), r.err)
 	}
@@ -238,7 +238,7 @@ func TestProgram_TimeoutKillsTheWholeGroup(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan run, 1)
-	go func() { done <- start(t, ctx, 2*time.Second, nil, self(t, "hang", file)) }()
+	go func() { done <- start(ctx, t, 2*time.Second, nil, self(t, "hang", file)) }()
 	child := awaitFile(t, file)
 	r := <-done
 	if r.end != endTimeout || r.err == nil || !strings.Contains(r.err.Error(), "timeout") {
@@ -251,7 +251,7 @@ func TestProgram_StopKillsTheWholeGroup(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan run, 1)
-	go func() { done <- start(t, ctx, time.Minute, nil, self(t, "hang", file)) }()
+	go func() { done <- start(ctx, t, time.Minute, nil, self(t, "hang", file)) }()
 	child := awaitFile(t, file)
 	cancel()
 	if r := <-done; r.end != endStopped {
@@ -262,7 +262,7 @@ func TestProgram_StopKillsTheWholeGroup(t *testing.T) {
 
 func TestProgram_WhatItLeavesBehindDoesNotHoldUs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
-	r := start(t, t.Context(), time.Minute, bytes.Repeat([]byte("x"), 1<<20), self(t, "leave", file))
+	r := start(t.Context(), t, time.Minute, bytes.Repeat([]byte("x"), 1<<20), self(t, "leave", file))
 	if r.end != endExit || r.code != 0 || r.err != nil || string(r.stdout) != "left" {
 		t.Errorf("got end %d, code %d, stdout %q, err %v", r.end, r.code, r.stdout, r.err)
 	}
@@ -292,7 +292,7 @@ func TestProgram_CannotStart(t *testing.T) {
 	if err := os.Mkdir(open, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(open, 0o777); err != nil {
+	if err := os.Chmod(open, 0o777); err != nil { //nolint:gosec // what is to be refused
 		t.Fatal(err)
 	}
 	script := "#!/bin/sh\n"
@@ -312,7 +312,7 @@ func TestProgram_CannotStart(t *testing.T) {
 	tests = append(tests, struct{ name, path, want string }{"a link to one writable by everybody", link, "everybody may write to it"})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := start(t, t.Context(), time.Minute, nil, []string{tt.path})
+			r := start(t.Context(), t, time.Minute, nil, []string{tt.path})
 			if r.end != endUnstarted || r.err == nil || !strings.Contains(r.err.Error(), tt.want) {
 				t.Errorf("got end %d, err %v; want %q", r.end, r.err, tt.want)
 			}

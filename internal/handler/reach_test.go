@@ -95,7 +95,7 @@ func TestHandlers_MissingProgramWithManyWorkers(t *testing.T) {
 func TestHandlers_ProgramWritableByOthersIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := script(t, "exit 0\n")
-		if err := os.Chmod(path, 0o777); err != nil {
+		if err := os.Chmod(path, 0o777); err != nil { //nolint:gosec // what is to be refused
 			t.Fatal(err)
 		}
 		h := openHouse(t, RouteConfig{Name: "it", Exec: []string{path}, AllowFrom: everyone})
@@ -107,7 +107,7 @@ func TestHandlers_ProgramWritableByOthersIsRefused(t *testing.T) {
 		if r := handlers.Routes()[0].Reason; !strings.Contains(r, "everybody may write") {
 			t.Errorf("the route's reason is %q", r)
 		}
-		if err := os.Chmod(path, 0o755); err != nil {
+		if err := os.Chmod(path, 0o755); err != nil { //nolint:gosec // a program
 			t.Fatal(err)
 		}
 		<-time.After(maxReach)

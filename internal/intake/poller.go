@@ -130,10 +130,10 @@ func (p *Poller) Run(ctx context.Context) error {
 
 // turn makes one call and does what its answer asks for, waits included.
 func (p *Poller) turn(ctx context.Context) error {
-	request := p.request()
+	request := p.request(ctx)
 	seen := p.client.Call(ctx, request)
-	if ctx.Err() != nil {
-		return nil // being stopped is no error
+	if stopped(ctx) {
+		return nil
 	}
 	outcome := botapi.Classify(botapi.MethodFor("getUpdates"), request.Params, seen)
 	var batch []json.RawMessage
@@ -150,14 +150,17 @@ func (p *Poller) turn(ctx context.Context) error {
 	return nil
 }
 
+// stopped reports whether we are to end, which is no error.
+func stopped(ctx context.Context) bool { return ctx.Err() != nil }
+
 // request is the next call of getUpdates. Its offset is the committed one.
-func (p *Poller) request() botapi.Request {
+func (p *Poller) request(ctx context.Context) botapi.Request {
 	params := struct {
 		Offset  int64           `json:"offset,omitempty"`
 		Limit   int             `json:"limit"`
 		Timeout int64           `json:"timeout"`
 		Allowed json.RawMessage `json:"allowed_updates,omitempty"`
-	}{p.bot.Offset(), p.limit, int64(p.timeout / time.Second), p.kinds()}
+	}{p.bot.Offset(), p.limit, int64(p.timeout / time.Second), p.kinds(ctx)}
 	raw, err := json.Marshal(params)
 	if err != nil {
 		raw = nil // can't be: kinds are valid JSON; Telegram's defaults would do
@@ -166,7 +169,7 @@ func (p *Poller) request() botapi.Request {
 }
 
 // kinds is the list of kinds to ask for as JSON, nil to leave it to Telegram.
-func (p *Poller) kinds() json.RawMessage {
+func (p *Poller) kinds(ctx context.Context) json.RawMessage {
 	if p.allowed != nil {
 		raw, err := json.Marshal(p.allowed)
 		if err != nil {
@@ -176,7 +179,7 @@ func (p *Poller) kinds() json.RawMessage {
 	}
 	note, err := p.bot.Note(NoteAllowedUpdates)
 	if err != nil {
-		p.log(slog.LevelWarn, "the kinds of updates to ask for can't be read", slog.String("err", err.Error()))
+		p.logger.LogAttrs(ctx, slog.LevelWarn, "the kinds of updates to ask for can't be read", slog.String("err", err.Error()))
 		return nil
 	}
 	var kinds []string
@@ -188,7 +191,7 @@ func (p *Poller) kinds() json.RawMessage {
 
 // take commits a batch with its offset, and waits where the poll moved nothing.
 func (p *Poller) take(ctx context.Context, elements []json.RawMessage, seen botapi.Seen) error {
-	p.reached()
+	p.reached(ctx)
 	if len(elements) == 0 {
 		if seen.Duration >= quickAnswer {
 			p.idle.reset()
@@ -209,7 +212,7 @@ func (p *Poller) take(ctx context.Context, elements []json.RawMessage, seen bota
 		return err
 	}
 	if taken.Malformed > 0 {
-		p.log(slog.LevelWarn, "malformed updates are kept as dead", slog.Int("count", taken.Malformed))
+		p.logger.LogAttrs(ctx, slog.LevelWarn, "malformed updates are kept as dead", slog.Int("count", taken.Malformed))
 	}
 	if taken.Stored == 0 && batch.Offset == before {
 		// The same again would come back at once.
@@ -232,15 +235,15 @@ func (p *Poller) store(ctx context.Context, batch spool.Batch) (spool.Taken, err
 		switch {
 		case err == nil:
 			if told {
-				p.enter(OK, "")
+				p.enter(ctx, OK, "")
 			}
 			return taken, nil
 		case errors.Is(err, spool.ErrClosed):
 			return taken, err
-		case ctx.Err() != nil:
+		case stopped(ctx):
 			return taken, nil
 		}
-		p.enter(Full, err.Error())
+		p.enter(ctx, Full, err.Error())
 		if !told {
 			told = true
 			p.alert(Full, fmt.Sprintf("Bot %s takes in no updates: %v. Telegram keeps them for a day; intake goes on by itself.", p.bot.Name(), err))
@@ -251,7 +254,3 @@ func (p *Poller) store(ctx context.Context, batch spool.Batch) (spool.Taken, err
 
 // maxFullWait bounds the wait until the spool is tried again.
 const maxFullWait = 15 * time.Second
-
-func (p *Poller) log(level slog.Level, msg string, attrs ...slog.Attr) {
-	p.logger.LogAttrs(context.Background(), level, msg, attrs...)
-}

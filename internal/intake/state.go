@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -57,23 +58,24 @@ func (s *status) set(state State, detail string) (before State, changed bool) {
 }
 
 // enter changes the state and says so once, not at each failure of a series.
-func (p *Poller) enter(state State, detail string) {
+func (p *Poller) enter(ctx context.Context, state State, detail string) {
 	before, changed := p.status.set(state, detail)
 	if !changed {
 		return
 	}
 	level := slog.LevelWarn
-	switch {
-	case state == OK || state == Paused:
+	switch state {
+	case OK, Paused:
 		level = slog.LevelInfo
-	case state == Unauthorized || state == Full:
+	case Unauthorized, Full:
 		level = slog.LevelError
+	case Offline, Conflict:
 	}
 	attrs := []slog.Attr{slog.String("state", string(state)), slog.String("from_state", string(before))}
 	if detail != "" {
 		attrs = append(attrs, slog.String("reason", detail))
 	}
-	p.log(level, "intake has changed its state", attrs...)
+	p.logger.LogAttrs(ctx, level, "intake has changed its state", attrs...)
 }
 
 // alert tells a person, where somebody listens.

@@ -47,7 +47,7 @@ type conflict struct {
 }
 
 // reached ends the troubles that an answer disproves.
-func (p *Poller) reached() {
+func (p *Poller) reached(ctx context.Context) {
 	p.gate.Success()
 	p.failures.reset()
 	p.misled = false
@@ -63,7 +63,7 @@ func (p *Poller) reached() {
 		p.conflict = conflict{settled: true}
 	}
 	if over || p.State().State != Conflict {
-		p.enter(OK, "")
+		p.enter(ctx, OK, "")
 	}
 }
 
@@ -74,17 +74,17 @@ func (p *Poller) failed(ctx context.Context, o botapi.Outcome, seen botapi.Seen)
 	}
 	switch {
 	case o.Class == botapi.ClassFlood:
-		p.enter(p.calm(), fmt.Sprintf("Telegram asks to wait %s", o.RetryAfter))
+		p.enter(ctx, p.calm(), fmt.Sprintf("Telegram asks to wait %s", o.RetryAfter))
 		sleep(ctx, o.RetryAfter+rand.N(time.Second))
 	case o.Class == botapi.ClassFloodUndated:
-		p.enter(p.calm(), "Telegram asks to wait")
+		p.enter(ctx, p.calm(), "Telegram asks to wait")
 		sleep(ctx, max(o.RetryAfter, p.failures.next(maxBackoff)))
 	case o.Class == botapi.ClassUnauthorized:
 		p.refused(ctx, o)
 	case o.Conflict:
 		p.conflicting(ctx, o)
 	default:
-		p.enter(Offline, reason(o))
+		p.enter(ctx, Offline, reason(o))
 		p.sleepOrSuccess(ctx, p.failures.next(maxBackoff))
 	}
 }
@@ -118,7 +118,7 @@ func (p *Poller) refused(ctx context.Context, o botapi.Outcome) {
 		sleep(ctx, believeRefusal+rand.N(time.Second))
 		return
 	}
-	p.enter(Unauthorized, o.Description)
+	p.enter(ctx, Unauthorized, o.Description)
 	if !p.refusal.believed {
 		p.refusal.believed = true
 		p.alert(Unauthorized, fmt.Sprintf("Telegram refuses the token of bot %s (%s). It may have been revoked: get the present one from @BotFather and set it with: tgspool token set %s",
@@ -147,10 +147,10 @@ func (p *Poller) conflicting(ctx context.Context, o botapi.Outcome) {
 	if webhook {
 		what = "a webhook is set"
 	}
-	p.enter(Conflict, what)
+	p.enter(ctx, Conflict, what)
 	if !c.alerted && c.last.Sub(c.first) >= conflictAlert {
 		c.alerted = true
-		p.log(slog.LevelError, "conflict lasts", slog.String("reason", what), slog.Duration("duration", c.last.Sub(c.first)))
+		p.logger.LogAttrs(ctx, slog.LevelError, "conflict lasts", slog.String("reason", what), slog.Duration("duration", c.last.Sub(c.first)))
 		p.alert(Conflict, p.conflictText(webhook))
 	}
 	sleep(ctx, c.backoff.next(maxBackoff))
@@ -185,11 +185,11 @@ func (p *Poller) removeWebhook(ctx context.Context) bool {
 	o := botapi.Classify(botapi.MethodFor("deleteWebhook"), nil, seen)
 	if o.Class != botapi.ClassOK {
 		if ctx.Err() == nil {
-			p.log(slog.LevelWarn, "the webhook can't be removed", slog.String("addr", host), slog.String("reason", reason(o)))
+			p.logger.LogAttrs(ctx, slog.LevelWarn, "the webhook can't be removed", slog.String("addr", host), slog.String("reason", reason(o)))
 		}
 		return false
 	}
-	p.log(slog.LevelWarn, "a webhook was removed to take over the updates", slog.String("addr", host))
+	p.logger.LogAttrs(ctx, slog.LevelWarn, "a webhook was removed to take over the updates", slog.String("addr", host))
 	if p.conflict.count > 1 {
 		return true // somebody sets it again and again; that has been told
 	}

@@ -40,11 +40,20 @@ func NewUpdate(raw json.RawMessage, route func(botapi.Update) spool.Route) (n sp
 	}
 	if u.ChatID != 0 && !foreignChat[u.Kind] {
 		n.Chat = &spool.ChatSeen{ID: u.ChatID, Type: u.ChatType, Username: u.ChatUsername}
-		n.MigrateTo, n.MigrateFrom = u.MigrateTo, u.MigrateFrom
+		n.MigrateTo, n.MigrateFrom = groupID(u, u.MigrateTo), groupID(u, u.MigrateFrom)
 		n.Gone = gone(u)
 		n.Active = n.Gone == "" && active(u, raw)
 	}
 	return n
+}
+
+// groupID is the other id of a group that migrates, 0 when it can't be one: a
+// chat becomes neither another kind of chat nor itself.
+func groupID(u botapi.Update, other int64) int64 {
+	if u.ChatID >= 0 || other >= 0 || other == u.ChatID {
+		return 0
+	}
+	return other
 }
 
 // foreignChat are the kinds whose chat isn't one of the bot's: it is the chat of

@@ -53,6 +53,14 @@ func TestNewUpdate(t *testing.T) {
 			kind: "message", key: "chat:-1005", chat: -1005, user: 7, from: -5, active: true,
 		},
 		{
+			name: "a person doesn't migrate", raw: private(`"message":{"message_id":1,"date":1,"from":{"id":7},` + chat + `,"migrate_to_chat_id":-1005,"migrate_from_chat_id":8}`),
+			kind: "message", key: "chat:7", chat: 7, user: 7, active: false,
+		},
+		{
+			name: "a group doesn't migrate to itself", raw: private(`"message":{"message_id":1,"date":1,"from":{"id":7},` + group + `,"migrate_from_chat_id":-1005}`),
+			kind: "message", key: "chat:-1005", chat: -1005, user: 7, active: true,
+		},
+		{
 			name: "somebody left", raw: private(`"message":{"message_id":1,"date":1,"from":{"id":7},` + group + `,"left_chat_member":{"id":1,"is_bot":true}}`),
 			kind: "message", key: "chat:-1005", chat: -1005, user: 7,
 		},
