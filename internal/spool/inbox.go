@@ -131,6 +131,27 @@ func (t *txn) putOpen(b *Bot, r *updateRec) {
 	t.put(bInbox, k, encode(k, r))
 }
 
+// open puts an update into its order key's queue, with the handler that the
+// routes of today give it. from is the state that it comes from; whatever it
+// stood in is gone already.
+func (t *txn) open(b *Bot, r *updateRec, from UpdateState) {
+	r.state, r.Updated = UpdateOpen, t.now
+	t.countUpdate(b, from, UpdateOpen)
+	route := Route{Handler: r.Handler}
+	if b.cfg.Route != nil {
+		route = b.cfg.Route(t.fullUpdate(b, r).Raw)
+	}
+	if route.Ignore != "" {
+		r.Error = route.Ignore
+		t.shelve(b, r, UpdateOpen, UpdateIgnored)
+		t.rearmIn(b, hash64(r.OrderKey))
+		return
+	}
+	r.Handler = route.Handler
+	t.putOpen(b, r)
+	t.lineIn(b, r)
+}
+
 // shelve puts an update away whose life is over.
 func (t *txn) shelve(b *Bot, r *updateRec, from, to UpdateState) {
 	if from != "" {
@@ -293,13 +314,7 @@ func (b *Bot) Replay(ctx context.Context, seq int64, fresh bool) (Update, error)
 		if fresh {
 			r.Fresh, r.Jobs = r.Fresh+1, nil
 		}
-		r.state, r.Updated = UpdateOpen, t.now
-		if cfg := b.cfg; cfg.Route != nil {
-			r.Handler = cfg.Route(t.fullUpdate(b, r).Raw).Handler
-		}
-		t.countUpdate(b, from, UpdateOpen)
-		t.putOpen(b, r)
-		t.lineIn(b, r)
+		t.open(b, r, from)
 	})
 }
 

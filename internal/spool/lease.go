@@ -248,17 +248,6 @@ func (t *txn) failUpdate(b *Bot, l *Lease, f Failure) error {
 		r.Attempts--
 	}
 	r.NextAt = nanos(f.RetryAt)
-	t.reopen(b, r)
+	t.open(b, r, UpdateLeased)
 	return nil
-}
-
-// reopen puts an update that was leased back into its queue.
-func (t *txn) reopen(b *Bot, r *updateRec) {
-	r.state, r.Updated = UpdateOpen, t.now
-	if b.cfg.Route != nil {
-		r.Handler = b.cfg.Route(t.fullUpdate(b, r).Raw).Handler
-	}
-	t.countUpdate(b, UpdateLeased, UpdateOpen)
-	t.putOpen(b, r)
-	t.lineIn(b, r)
 }

@@ -82,7 +82,7 @@ func (t *txn) recoverUpdate(b *Bot, seq int64) {
 		return
 	}
 	r.NextAt = 0
-	t.reopen(b, r)
+	t.open(b, r, UpdateLeased)
 }
 
 // reroute finds the handlers of all open updates again, after the routes of

@@ -28,8 +28,9 @@ type op struct {
 	done chan error // buffered: the writer never waits for a caller
 }
 
-// do hands a transition to the writer and waits until it is on disk. A caller
-// that gives up first gets ctx's error; the transition may still happen.
+// do hands a transition to the writer and waits until it is on disk. ctx counts
+// only until the writer has taken it: from then on it happens, and the caller
+// must hear how it went.
 func (s *Store) do(ctx context.Context, size int, fn func(*txn) error) error {
 	o := &op{fn: fn, size: size, done: make(chan error, 1)}
 	select {
@@ -39,12 +40,7 @@ func (s *Store) do(ctx context.Context, size int, fn func(*txn) error) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	select {
-	case err := <-o.done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return <-o.done
 }
 
 // write is the writer goroutine: the only place where the file changes.
