@@ -142,6 +142,7 @@ type generation struct {
 func (b *bot) startHandlers(d *daemon) {
 	h, err := handler.New(handler.Config{
 		Bot: b.spool, Routes: routesOf(b.cfg.Handlers), Logger: b.log.With(slog.String("component", "handler")),
+		Home: d.home(),
 	})
 	if err != nil { // the router has accepted the same routes before
 		b.log.LogAttrs(d.work, slog.LevelError, "the handlers can't run", slog.Any("err", err))

@@ -227,6 +227,14 @@ func (d *daemon) stop(stopServing context.CancelFunc, served <-chan struct{}) er
 	return nil
 }
 
+// home is the handlers' HOME: the daemon's own, else the store's folder.
+func (d *daemon) home() string {
+	if home := d.o.Getenv("HOME"); home != "" {
+		return home
+	}
+	return d.store.Dir()
+}
+
 // statusLine is what systemctl status shows.
 func (d *daemon) statusLine() string {
 	var pending, dead, open int64
