@@ -3,30 +3,54 @@ package spool
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // Check compares records, indexes and counters with each other and returns
 // what doesn't fit, nothing when all is well. It reads the whole store, so it
-// is for tests and for a person who asks.
+// is for tests and for a person who asks. Changes wait meanwhile: in the middle
+// of a commit the list of free pages belongs to a later state than the pages.
 func (s *Store) Check() (problems []string, err error) {
-	err = s.view(func(t *txn) error {
-		c := checker{t: t}
-		for _, b := range s.Bots() {
-			c.jobs(b)
-			c.queue(b)
-			c.updates(b)
+	tx, err := s.db.Begin(true)
+	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
+		return nil, ErrClosed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checking spool %q: %w", s.path, err)
+	}
+	defer func() { err = errors.Join(err, tx.Rollback()) }()
+	c := checker{t: s.begin(tx)}
+	for _, b := range s.Bots() {
+		rec, err := c.botRec(b)
+		if err != nil {
+			c.say("bot %s: %v", b.Name(), err)
+			continue
 		}
-		c.damaged()
-		problems = c.found
-		return nil
-	})
-	return problems, err
+		c.jobs(b, rec)
+		c.queue(b)
+		c.updates(b, rec)
+	}
+	c.damaged()
+	return c.found, nil
 }
 
 type checker struct {
 	t     *txn
 	found []string
+}
+
+// botRec is the bot's record in the file; the one in memory may be a moment
+// behind it.
+func (c *checker) botRec(b *Bot) (*botRec, error) {
+	k := botKey(b.num)
+	rec, err := decode[botRec](k, c.t.get(bBots, k))
+	if err == nil {
+		rec.normalize()
+	}
+	return rec, err
 }
 
 func (c *checker) say(format string, args ...any) {
@@ -35,8 +59,8 @@ func (c *checker) say(format string, args ...any) {
 
 // jobs compares the records of each state with the counters, and live jobs
 // with the places where they must wait.
-func (c *checker) jobs(b *Bot) {
-	rec, counts := b.public.Load(), make([]int64, len(States()))
+func (c *checker) jobs(b *Bot, rec *botRec) {
+	counts := make([]int64, len(States()))
 	c.t.each(bLive, botKey(b.num), botKey(b.num), func(k, _ []byte) bool {
 		id := int64(u64at(k, 2))
 		r, err := c.t.liveJob(b, id)
@@ -126,8 +150,8 @@ func (c *checker) heads(b *Bot, no uint32, want map[string]bool) {
 	}
 }
 
-func (c *checker) updates(b *Bot) {
-	rec, counts := b.public.Load(), make([]int64, len(UpdateStates()))
+func (c *checker) updates(b *Bot, rec *botRec) {
+	counts := make([]int64, len(UpdateStates()))
 	c.t.each(bInbox, botKey(b.num), botKey(b.num), func(k, _ []byte) bool {
 		r, err := c.t.update(b, int64(u64at(k, 2)))
 		if err != nil {
