@@ -155,7 +155,7 @@ func TestTakeEphemeral_RunsAheadOneSecondAtMost(t *testing.T) {
 		if n != gate.MaxBurst+10 {
 			t.Errorf("%d calls at once, want the burst and one second's worth, %d", n, gate.MaxBurst+10)
 		}
-		if ok, at := g.Admit(time.Now(), "normal"); ok || at.Sub(time.Now()) < time.Second {
+		if ok, at := g.Admit(time.Now(), "normal"); ok || time.Until(at) < time.Second {
 			t.Error("those that wait don't make up for those that ran ahead")
 		}
 	})
@@ -290,7 +290,7 @@ func TestUndatedFlood_DoublesToFiveMinutes(t *testing.T) {
 			time.Sleep(time.Until(until))
 		}
 		g.EndStreaks()
-		if got := g.UndatedFlood(time.Now()).Sub(time.Now()); got != 5*time.Second {
+		if got := time.Until(g.UndatedFlood(time.Now())); got != 5*time.Second {
 			t.Errorf("pause %v after a success, want 5 s", got)
 		}
 	})
@@ -300,7 +300,7 @@ func TestFrozen_GrowsFromOneHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gate.New(gate.Config{})
 		for _, want := range []time.Duration{1, 2, 4, 8, 16, 24, 24} {
-			if got := g.Frozen(time.Now()).Sub(time.Now()); got != want*time.Hour {
+			if got := time.Until(g.Frozen(time.Now())); got != want*time.Hour {
 				t.Errorf("pause %v, want %v", got, want*time.Hour)
 			}
 			time.Sleep(want * time.Hour)

@@ -15,7 +15,7 @@ const (
 	// when getMe is accepted meanwhile.
 	refusedPause = 2 * time.Second
 	// slowAttempt is the attempt whose back-off (2 s to 32 s) slows down a job that
-	// doesn't get through where a probe does.
+	// doesn't get through where others do.
 	slowAttempt = 4
 	// maxDescription bounds what is kept of an error, in bytes.
 	maxDescription = 1024
@@ -28,7 +28,7 @@ type situation struct {
 	random     float64   // in [0, 1): jitter
 	floodsBot  bool      // flood: the bot waits, not only the chat
 	pauseUntil time.Time // flood_undated, frozen: the end of the bot's pause
-	accepted   time.Time // when a probe was last accepted, zero for never
+	accepted   time.Time // when Telegram last accepted a call of the bot, zero for never
 }
 
 // decide says what becomes of a job after one call. It looks at nothing but its
@@ -103,7 +103,7 @@ func retry(v *spool.Verdict, c *spool.Claim, s situation) {
 }
 
 // unreachable puts the job back as if it had never been tried. One that meets
-// the same again although a probe got through in between is slowed down: it may
+// the same again although another call got through in between is slowed down: it may
 // be the job itself that can't pass, and must not close the lanes all the time.
 func unreachable(v *spool.Verdict, o botapi.Outcome, c *spool.Claim, s situation) {
 	v.GiveBack = true
@@ -180,8 +180,8 @@ func unauthorized(v *spool.Verdict, o botapi.Outcome, c *spool.Claim, s situatio
 	v.GiveBack, v.RetryAt = true, s.now.Add(refusedPause)
 }
 
-// again reports whether the job ended the same way last time, and a probe has
-// been accepted since.
+// again reports whether the job ended the same way last time, and Telegram has
+// accepted another call of the bot since.
 func again(o botapi.Outcome, c *spool.Claim, s situation) bool {
 	last := c.LastError
 	return last != nil && last.Class == string(o.Class) && !s.accepted.Before(last.At)

@@ -38,11 +38,11 @@ type Event struct {
 
 // report logs one attempt and tells what people should know of it. The calls
 // that were in flight when the bot already began to wait say nothing new.
-func (s *Sender) report(c *spool.Claim, o botapi.Outcome, seen botapi.Seen, v spool.Verdict, waits bool) {
+func (s *Sender) report(c *spool.Claim, o botapi.Outcome, seen botapi.Seen, v spool.Verdict) {
 	level, message := slog.LevelDebug, "a call was made"
 	event := Event{At: time.Now(), JobID: c.ID, Chat: chatOf(c), Detail: string(o.Class)}
 	switch {
-	case waits && !v.BotCooldown.IsZero():
+	case !v.BotCooldown.IsZero() && !s.floods.begins(event.At, v.BotCooldown):
 	case o.Class == botapi.ClassFrozen:
 		level, message = slog.LevelError, "Telegram has frozen the account: the bot pauses"
 		event.Kind, event.Until, event.Detail = EventFrozen, v.BotCooldown, v.Error.Description

@@ -17,6 +17,7 @@ type floods struct {
 
 	mu    sync.Mutex
 	until map[string]time.Time // chats with a long flood that isn't over
+	waits time.Time            // until when the bot is known to wait
 }
 
 // meansBot reports whether a flood of a call to a chat makes the whole bot
@@ -43,4 +44,14 @@ func (f *floods) meansBot(chat string, retryAfter time.Duration, now time.Time) 
 		return false
 	}
 	return retryAfter <= shortFlood || others
+}
+
+// begins reports whether the bot begins to wait now, and remembers until when.
+// Of the calls that were in flight only the first one's flood begins anything.
+func (f *floods) begins(now, until time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	waited := now.Before(f.waits)
+	f.waits = later(f.waits, until)
+	return !waited
 }

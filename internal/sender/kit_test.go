@@ -71,10 +71,15 @@ func run(t *testing.T, scenario func(w *world), change ...func(*setup)) {
 			f(&s)
 		}
 		w := &world{t: t, setup: s, dir: t.TempDir(), sim: telegramsim.New(s.sim), log: &record{}, events: &events{}}
+		t.Cleanup(func() { // also after a Fatal: nothing may outlive the bubble
+			w.take()
+			w.work()
+			w.sim.Close()
+			_ = w.store.Close()
+		})
 		w.start()
 		scenario(w)
 		w.stop()
-		w.sim.Close()
 		w.checkLog()
 	})
 }

@@ -171,7 +171,7 @@ func TestSender_SuccessOfThePollerEndsTheBackoff(t *testing.T) {
 	run(t, func(w *world) {
 		w.sim.SetOffline(true)
 		id := w.send(1, "A")
-		time.Sleep(10 * time.Minute) // the back-off is at its 15 s
+		time.Sleep(10*time.Minute + time.Second) // the back-off is at its 15 s, and between two probes
 		w.sim.SetOffline(false)
 		w.gate.Success() // as the poller says it
 		start := time.Now()

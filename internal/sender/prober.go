@@ -31,7 +31,10 @@ type prober struct {
 	accepted atomic.Int64 // when the token was last accepted, Unix nanoseconds
 }
 
-// lastAccepted is when a probe was last accepted, zero for never.
+// accept notes that Telegram has taken a call for one of this bot's.
+func (p *prober) accept(now time.Time) { p.accepted.Store(now.UnixNano()) }
+
+// lastAccepted is when it last did, zero for never.
 func (p *prober) lastAccepted() time.Time {
 	if ns := p.accepted.Load(); ns != 0 {
 		return time.Unix(0, ns)
@@ -135,7 +138,7 @@ func (d *doubt) ask(ctx context.Context) time.Duration {
 		return d.flooded(ctx, o)
 	case botapi.ClassOK, botapi.ClassNoOp, botapi.ClassRejected, botapi.ClassChatGone,
 		botapi.ClassMigrated, botapi.ClassTooLate, botapi.ClassFrozen:
-		d.accepted.Store(time.Now().UnixNano())
+		d.accept(time.Now())
 		d.gate.OpenLanes(gate.Unauthorized)
 		d.gate.Success()
 	}

@@ -50,11 +50,10 @@ func (s *Sender) attempt(work context.Context, c *spool.Claim) spool.Verdict {
 		return spool.Verdict{State: spool.Pending, GiveBack: true}
 	}
 	verdict := decide(outcome, seen, c, s.situation(c, outcome))
-	already := s.gate.Cooldown().After(time.Now())
 	if !cutOff || outcome.Class != botapi.ClassUnknownOutcome {
 		s.tellGate(outcome, seen, verdict)
 	}
-	s.report(c, outcome, seen, verdict, already)
+	s.report(c, outcome, seen, verdict)
 	return verdict
 }
 
@@ -113,6 +112,7 @@ func (s *Sender) tellGate(o botapi.Outcome, seen botapi.Seen, v spool.Verdict) {
 		s.gate.Success()
 	case botapi.ClassOK, botapi.ClassNoOp, botapi.ClassRejected, botapi.ClassChatGone,
 		botapi.ClassMigrated, botapi.ClassTooLate:
+		s.prober.accept(time.Now())
 		s.gate.EndStreaks()
 		s.gate.Success()
 	}
