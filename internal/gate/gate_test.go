@@ -278,11 +278,12 @@ func TestAwaitHeld(t *testing.T) {
 func TestUndatedFlood_DoublesToFiveMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gate.New(gate.Config{})
-		for _, want := range []time.Duration{5, 10, 20, 40, 80, 160, 300, 300} {
+		for _, seconds := range []int{5, 10, 20, 40, 80, 160, 300, 300} {
+			want := time.Duration(seconds) * time.Second
 			now := time.Now()
 			until := g.UndatedFlood(now)
-			if got := until.Sub(now); got != want*time.Second {
-				t.Errorf("pause %v, want %v", got, want*time.Second)
+			if got := until.Sub(now); got != want {
+				t.Errorf("pause %v, want %v", got, want)
 			}
 			if again := g.UndatedFlood(now.Add(time.Second)); !again.Equal(until) {
 				t.Errorf("an answer during the pause moved it to %v", again)
@@ -299,11 +300,12 @@ func TestUndatedFlood_DoublesToFiveMinutes(t *testing.T) {
 func TestFrozen_GrowsFromOneHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gate.New(gate.Config{})
-		for _, want := range []time.Duration{1, 2, 4, 8, 16, 24, 24} {
-			if got := time.Until(g.Frozen(time.Now())); got != want*time.Hour {
-				t.Errorf("pause %v, want %v", got, want*time.Hour)
+		for _, hours := range []int{1, 2, 4, 8, 16, 24, 24} {
+			want := time.Duration(hours) * time.Hour
+			if got := time.Until(g.Frozen(time.Now())); got != want {
+				t.Errorf("pause %v, want %v", got, want)
 			}
-			time.Sleep(want * time.Hour)
+			time.Sleep(want)
 		}
 	})
 }

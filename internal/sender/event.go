@@ -38,28 +38,10 @@ type Event struct {
 
 // report logs one attempt and tells what people should know of it. The calls
 // that were in flight when the bot already began to wait say nothing new.
-func (s *Sender) report(c *spool.Claim, o botapi.Outcome, seen botapi.Seen, v spool.Verdict) {
-	level, message := slog.LevelDebug, "a call was made"
-	event := Event{At: time.Now(), JobID: c.ID, Chat: chatOf(c), Detail: string(o.Class)}
-	switch {
-	case !v.BotCooldown.IsZero() && !s.floods.begins(event.At, v.BotCooldown):
-	case o.Class == botapi.ClassFrozen:
-		level, message = slog.LevelError, "Telegram has frozen the account: the bot pauses"
-		event.Kind, event.Until, event.Detail = EventFrozen, v.BotCooldown, v.Error.Description
-	case !v.BotCooldown.IsZero() || !v.ChatCooldown.IsZero():
-		level, message = slog.LevelWarn, "Telegram asks to wait"
-		event.Kind, event.Until = EventFlood, later(v.BotCooldown, v.ChatCooldown)
-	case v.ChatGone != "":
-		level, message = slog.LevelWarn, "a chat can't be written to any more"
-		event.Kind, event.Detail = EventChatGone, v.ChatGone
-	case v.State == spool.Dead:
-		level, message = slog.LevelWarn, "a job is dead"
-		event.Kind = EventDead
-	case v.State == spool.Uncertain:
-		level, message = slog.LevelWarn, "a job is uncertain and waits for a decision"
-		event.Kind = EventUncertain
-	case v.MigrateTo != 0:
-		level, message = slog.LevelInfo, "a chat has a new id"
+func (s *Sender) report(ctx context.Context, c *spool.Claim, o botapi.Outcome, seen botapi.Seen, v spool.Verdict) {
+	event := Event{
+		At: time.Now(), JobID: c.ID, Chat: chatOf(c), Detail: string(o.Class),
+		Until: later(v.BotCooldown, v.ChatCooldown),
 	}
 	attrs := []slog.Attr{
 		slog.Int64("job_id", c.ID), slog.String("method", c.Method), slog.String("chat_id", c.Chat),
@@ -69,7 +51,29 @@ func (s *Sender) report(c *spool.Claim, o botapi.Outcome, seen botapi.Seen, v sp
 	if !event.Until.IsZero() {
 		attrs = append(attrs, slog.Time("due", event.Until))
 	}
-	s.log.LogAttrs(context.Background(), level, message, attrs...)
+	switch {
+	case !v.BotCooldown.IsZero() && !s.floods.begins(event.At, v.BotCooldown):
+		s.log.LogAttrs(ctx, slog.LevelDebug, "the bot waits already", attrs...)
+	case o.Class == botapi.ClassFrozen:
+		s.log.LogAttrs(ctx, slog.LevelError, "Telegram has frozen the account: the bot pauses", attrs...)
+		event.Kind, event.Detail = EventFrozen, v.Error.Description
+	case !event.Until.IsZero():
+		s.log.LogAttrs(ctx, slog.LevelWarn, "Telegram asks to wait", attrs...)
+		event.Kind = EventFlood
+	case v.ChatGone != "":
+		s.log.LogAttrs(ctx, slog.LevelWarn, "a chat can't be written to any more", attrs...)
+		event.Kind, event.Detail = EventChatGone, v.ChatGone
+	case v.State == spool.Dead:
+		s.log.LogAttrs(ctx, slog.LevelWarn, "a job is dead", attrs...)
+		event.Kind = EventDead
+	case v.State == spool.Uncertain:
+		s.log.LogAttrs(ctx, slog.LevelWarn, "a job is uncertain and waits for a decision", attrs...)
+		event.Kind = EventUncertain
+	case v.MigrateTo != 0:
+		s.log.LogAttrs(ctx, slog.LevelInfo, "a chat has a new id", attrs...)
+	default:
+		s.log.LogAttrs(ctx, slog.LevelDebug, "a call was made", attrs...)
+	}
 	if event.Kind != "" {
 		s.notify(event)
 	}

@@ -29,17 +29,13 @@ func (w *world) checkMany(ids []int64, chats int) (uncertain int) {
 	want := map[int64][]string{}
 	for i, text := range numbered("m", len(ids)) {
 		chat := int64(100 + i%chats)
-		ctxJob := w.job(ids[i])
-		switch ctxJob.State {
-		case spool.Uncertain:
+		job := w.job(ids[i])
+		if job.State == spool.Uncertain {
 			uncertain++
 			continue
-		case spool.Done:
-		default:
-			w.t.Errorf("job %d is %s", ids[i], ctxJob.State)
 		}
-		if ctxJob.Attempts != 1 {
-			w.t.Errorf("job %d took %d attempts: an outage burns none", ids[i], ctxJob.Attempts)
+		if job.State != spool.Done || job.Attempts != 1 {
+			w.t.Errorf("job %d is %s after %d attempts: an outage burns none", job.ID, job.State, job.Attempts)
 		}
 		want[chat] = append(want[chat], text)
 	}

@@ -65,11 +65,11 @@ func (d *doubt) resolve(ctx context.Context) {
 	if held, _, _ := d.gate.Held(gate.Offline); held {
 		wait = d.backoff.next()
 	}
-	for d.held() {
+	for d.held(ctx) {
 		if wait > 0 && d.gate.SleepBackoff(ctx, wait) != nil {
 			return
 		}
-		if !d.held() {
+		if !d.held(ctx) {
 			break
 		}
 		wait = d.ask(ctx)
@@ -82,8 +82,7 @@ func (d *doubt) resolve(ctx context.Context) {
 
 // held reports whether there is anything to ask for. It logs what has become of
 // the doubt, once.
-func (d *doubt) held() bool {
-	ctx := context.Background()
+func (d *doubt) held(ctx context.Context) bool {
 	offline, since, why := d.gate.Held(gate.Offline)
 	if offline && d.offlineSince.IsZero() {
 		d.offlineSince = since

@@ -25,10 +25,10 @@ func (s *Sender) worker(take, work context.Context) error {
 		case errors.Is(err, spool.ErrClosed):
 			return err
 		case take.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // what ended is take: that is how a worker stops
 		default:
 			// An attempt that can't be marked on disk isn't made.
-			s.storeTrouble(0, err)
+			s.storeTrouble(take, 0, err)
 			sleep(take, pause.next())
 			claim, err = s.bot.Claim(take)
 		}
@@ -53,7 +53,7 @@ func (s *Sender) attempt(work context.Context, c *spool.Claim) spool.Verdict {
 	if !cutOff || outcome.Class != botapi.ClassUnknownOutcome {
 		s.tellGate(outcome, seen, verdict)
 	}
-	s.report(c, outcome, seen, verdict)
+	s.report(work, c, outcome, seen, verdict)
 	return verdict
 }
 
@@ -143,7 +143,7 @@ func (s *Sender) settle(take, work context.Context, c *spool.Claim, v spool.Verd
 				slog.Int64("job_id", c.ID), slog.Any("err", err))
 			return s.bot.Claim(take)
 		}
-		s.storeTrouble(c.ID, err)
+		s.storeTrouble(work, c.ID, err)
 		more := sleep(work, pause.next())
 		next, err = s.bot.SettleAndClaim(take, c, v)
 		if err != nil && !more {
@@ -153,10 +153,10 @@ func (s *Sender) settle(take, work context.Context, c *spool.Claim, v spool.Verd
 }
 
 // storeTrouble logs the first of a series of failures of the store.
-func (s *Sender) storeTrouble(job int64, err error) {
+func (s *Sender) storeTrouble(ctx context.Context, job int64, err error) {
 	if s.trouble.Swap(true) {
 		return
 	}
-	s.log.LogAttrs(context.Background(), slog.LevelError, "the store can't be written",
+	s.log.LogAttrs(ctx, slog.LevelError, "the store can't be written",
 		slog.Int64("job_id", job), slog.Any("err", err))
 }
