@@ -154,6 +154,9 @@ func (t *tally) messages() {
 			if len(found) > 1 {
 				t.problem("message %q to %d has arrived %d times", m.Text, m.ChatID, len(found))
 			}
+			if job.State != spool.Done && job.State != spool.Uncertain {
+				t.problem("message %q to %d has arrived, but %s", m.Text, m.ChatID, fate(job))
+			}
 			if found[0].ChatID != m.ChatID {
 				t.problem("message %q has gone to %d instead of %d", m.Text, found[0].ChatID, m.ChatID)
 			}
@@ -192,12 +195,11 @@ func reason(job spool.Job) string {
 func (t *tally) uncertain() {
 	inFlight := map[int64]int{} // job → number of the kill
 	for n, kill := range t.record.Kills {
-		t.Allowed += len(kill.Running)
 		for _, id := range kill.Running {
-			inFlight[id] = n + 1
+			inFlight[id] = n + 1 // a kill during the start meets those of the last one again
 		}
 	}
-	t.Allowed += t.record.LostAnswers
+	t.Allowed = len(inFlight) + t.record.LostAnswers
 	for _, job := range t.record.Spool.Jobs {
 		if job.State != spool.Uncertain {
 			continue
