@@ -75,7 +75,7 @@ func (b *Bot) ID() int64 { return b.public.Load().ID }
 func (b *Bot) Name() string { return b.public.Load().Name }
 
 // Cooldown is the bot's persisted not-before deadline; zero when there is none.
-func (b *Bot) Cooldown() time.Time { return instant(b.public.Load().Cooldown) }
+func (b *Bot) Cooldown() time.Time { return b.s.clock.at(b.public.Load().Cooldown) }
 
 // Offset is the offset to ask Telegram for next, 0 at the very beginning.
 func (b *Bot) Offset() int64 { return b.public.Load().Offset }
@@ -235,9 +235,11 @@ func (t *txn) configure(b *Bot, cfg BotConfig) {
 
 // Kick tells the store that the bot's gate may have opened. It never waits, so
 // that a gate may call it from wherever it opens.
-func (b *Bot) Kick() {
+func (b *Bot) Kick() { b.s.kick() }
+
+func (s *Store) kick() {
 	select {
-	case b.s.kicks <- struct{}{}:
+	case s.kicks <- struct{}{}:
 	default: // a kick is on its way already
 	}
 }
@@ -245,7 +247,7 @@ func (b *Bot) Kick() {
 // ExtendCooldown moves the bot's deadline to until, if that is later.
 func (b *Bot) ExtendCooldown(ctx context.Context, until time.Time) error {
 	return b.s.do(ctx, 64, func(t *txn) error {
-		t.extendCooldown(b, nanos(until))
+		t.extendCooldown(b, t.s.clock.ns(until))
 		return nil
 	})
 }

@@ -258,10 +258,10 @@ func (c *chatRec) spend(l Limits, now int64, weight int) {
 }
 
 // view makes the public form of a chat.
-func (c *chatRec) view(now int64) Chat {
+func (c *chatRec) view(now int64, clock *timeline) Chat {
 	out := Chat{
 		Aliases: append([]string{}, c.Others...), Type: textPtr(c.Type),
-		Active: c.Gone == "", InactiveReason: textPtr(c.Gone), LastSeenAt: instantPtr(c.Seen),
+		Active: c.Gone == "", InactiveReason: textPtr(c.Gone), LastSeenAt: clock.atPtr(c.Seen),
 	}
 	if id, ok := chatID(c.Name); ok {
 		out.ChatID = &id
@@ -269,7 +269,7 @@ func (c *chatRec) view(now int64) Chat {
 		out.Aliases = append([]string{c.Name}, out.Aliases...)
 	}
 	if c.Cooldown > now {
-		out.CooldownUntil = instantPtr(c.Cooldown)
+		out.CooldownUntil = clock.atPtr(c.Cooldown)
 	}
 	return out
 }
@@ -286,7 +286,7 @@ func (b *Bot) Chats(after int64, limit int) (ChatPage, error) {
 			page.Next = int64(u32at(k, 2))
 			c, err := decode[chatRec](k, v)
 			if err == nil && isChatName(c.Name) {
-				page.Items = append(page.Items, c.view(t.now))
+				page.Items = append(page.Items, c.view(t.now, t.s.clock))
 			}
 			return true
 		})
@@ -311,7 +311,7 @@ func (b *Bot) Chat(name string) (chat Chat, err error) {
 		if c == nil || !isChatName(c.Name) {
 			return fmt.Errorf("chat %q: %w", name, ErrNotFound)
 		}
-		chat = c.view(t.now)
+		chat = c.view(t.now, t.s.clock)
 		return nil
 	})
 	return chat, err
@@ -335,7 +335,7 @@ func (b *Bot) changeChat(ctx context.Context, name string, fn func(*txn, uint32,
 			return fmt.Errorf("chat %q: %w", name, ErrNotFound)
 		}
 		fn(t, no, c)
-		chat = c.view(t.now)
+		chat = c.view(t.now, t.s.clock)
 		return nil
 	})
 	return chat, err

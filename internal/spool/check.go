@@ -145,7 +145,7 @@ func (c *checker) heads(b *Bot, no uint32, want map[string]bool) {
 		case inReady, at <= c.t.now && !timer:
 			want[string(k)] = true
 		case !timer:
-			c.say("chat %s: its head waits until %s, but no timer leads to it", rec.Name, instant(at))
+			c.say("chat %s: its head waits until %s, but no timer leads to it", rec.Name, c.t.s.clock.at(at))
 		}
 	}
 }

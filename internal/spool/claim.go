@@ -3,6 +3,7 @@ package spool
 import (
 	"context"
 	"slices"
+	"time"
 )
 
 // waiter is a worker that waits for a job. Its channel is buffered, so that
@@ -91,11 +92,14 @@ func (t *txn) fill(b *Bot) {
 			return
 		}
 		if admit := b.cfg.Admit; admit != nil {
-			ok, at := admit(instant(t.now), Lanes()[lane])
+			// The gate lives in the process' time, the store in its own: only the
+			// span between is the same in both.
+			now := time.Now()
+			ok, at := admit(now, Lanes()[lane])
 			if !ok {
-				b.askAt = nanos(at)
-				if b.askAt == 0 {
-					b.askAt = never
+				b.askAt = never
+				if !at.IsZero() {
+					b.askAt = t.now + int64(at.Sub(now))
 				}
 				return
 			}
@@ -154,11 +158,11 @@ func (t *txn) claim(b *Bot, k, v []byte) bool {
 	}
 	c := t.chat(b, chat)
 	switch {
-	case r.ExpiresAt != 0 && r.ExpiresAt <= t.now:
-		t.end(b, r, Expired, &JobError{Class: "expired", Description: "its time ran out before it could go", At: instant(t.now)})
+	case t.expired(r):
+		t.end(b, r, Expired, &JobError{Class: "expired", Description: "its time ran out before it could go", At: t.s.clock.at(t.now)})
 		return false
 	case c.Gone != "" && !r.Force:
-		t.end(b, r, Dead, &JobError{Class: "chat_gone", Description: c.Gone, At: instant(t.now)})
+		t.end(b, r, Dead, &JobError{Class: "chat_gone", Description: c.Gone, At: t.s.clock.at(t.now)})
 		return false
 	}
 	t.unready(b, chat)
@@ -193,7 +197,7 @@ func (t *txn) hand(b *Bot, r *jobRec, run *runRec) {
 	full := *t.full(r)
 	full.Attempts, full.SentChat, full.Updated = run.Attempt, run.Chat, t.now
 	claim := &Claim{
-		Job: full.view(b.rec.Name), Chat: run.Chat, Weight: int(r.Weight),
+		Job: full.view(b.rec.Name, t.s.clock), Chat: run.Chat, Weight: int(r.Weight),
 		SafeToRepeat: r.Safe, MaybeSent: r.MaybeSent, chatNo: run.ChatNo, bot: b,
 	}
 	t.undo = append(t.undo, func() { b.parked = append([]*waiter{w}, b.parked...) })

@@ -10,7 +10,7 @@ import (
 func (s *Store) Cancel(ctx context.Context, id int64) (Job, error) {
 	return s.decision(ctx, id, Cancelled, func(r *jobRec) bool { return !r.state.Ended() && r.state != Running },
 		func(r *jobRec, now int64) {
-			r.Error = &JobError{Class: "cancelled", Description: "called off while it was " + string(r.state), At: instant(now)}
+			r.Error = &JobError{Class: "cancelled", Description: "called off while it was " + string(r.state), At: s.clock.at(now)}
 		})
 }
 
@@ -50,7 +50,7 @@ func (s *Store) Resolve(ctx context.Context, id int64, res Resolution) (Job, err
 		return s.decision(ctx, id, Pending, uncertain, func(*jobRec, int64) {})
 	case "drop":
 		return s.decision(ctx, id, Cancelled, uncertain, func(r *jobRec, now int64) {
-			r.Error = &JobError{Class: "unknown_outcome", Description: "dropped; it may or may not have arrived", At: instant(now)}
+			r.Error = &JobError{Class: "unknown_outcome", Description: "dropped; it may or may not have arrived", At: s.clock.at(now)}
 		})
 	}
 	return Job{}, fmt.Errorf("outcome %q (sent, resend or drop): %w", res.Outcome, ErrInvalid)
@@ -71,7 +71,7 @@ func (s *Store) decision(ctx context.Context, id int64, to State, allowed func(*
 			return fmt.Errorf("job %d: its dedupe key is held by another job: %w", id, ErrConflict)
 		}
 		t.decide(b, r, to, func(r *jobRec) { change(r, t.now) })
-		job = t.full(r).view(b.rec.Name)
+		job = t.full(r).view(b.rec.Name, t.s.clock)
 		return nil
 	})
 	return job, err

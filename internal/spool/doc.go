@@ -24,6 +24,7 @@
 // marked * are CBOR behind a CRC-32C over key and value.
 //
 //	meta      "schema" → version · "next_job" → last job id given
+//	          "clock" → the last moment on disk *
 //	botnum    Telegram's bot id → bot
 //	bots      bot → offset, counters, cooldown *
 //	notes     bot, name → what other rooms keep (getMe, allowed_updates)

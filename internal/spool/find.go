@@ -11,7 +11,7 @@ func (t *txn) full(r *jobRec) *jobRec {
 	k := bodyKey(r.ID)
 	v, err := unseal(k, t.get(bBody, k))
 	if err != nil {
-		c.Error = &JobError{Class: "damaged", Description: "the parameters are damaged on disk", At: instant(t.now)}
+		c.Error = &JobError{Class: "damaged", Description: "the parameters are damaged on disk", At: t.s.clock.at(t.now)}
 		return &c
 	}
 	c.Params = append([]byte(nil), v...)

@@ -45,7 +45,7 @@ func (t *txn) takeIn(b *Bot, u *NewUpdate, taken *Taken) {
 	r := &updateRec{
 		Seq: b.rec.Seq, UpdateID: u.ID, HasID: u.HasID, Kind: u.Kind, Raw: u.Raw,
 		OrderKey: u.OrderKey, Handler: u.Route.Handler, Received: t.now, Updated: t.now,
-		StaleAt: nanos(u.StaleAt), UserID: u.UserID, Error: u.Error,
+		StaleAt: t.s.clock.ns(u.StaleAt), UserID: u.UserID, Error: u.Error,
 	}
 	if r.OrderKey == "" {
 		r.OrderKey = "seq:" + strconv.FormatInt(r.Seq, 10)
@@ -280,7 +280,7 @@ func (b *Bot) Update(seq int64) (u Update, err error) {
 	err = b.s.view(func(t *txn) error {
 		r, err := t.update(b, seq)
 		if err == nil {
-			u = t.fullUpdate(b, r).view()
+			u = t.fullUpdate(b, r).view(t.s.clock)
 		}
 		return err
 	})
@@ -296,7 +296,7 @@ func (b *Bot) UpdateByID(id int64) (u Update, err error) {
 		}
 		r, err := t.update(b, int64(binary.BigEndian.Uint64(v)))
 		if err == nil {
-			u = t.fullUpdate(b, r).view()
+			u = t.fullUpdate(b, r).view(t.s.clock)
 		}
 		return err
 	})
@@ -343,7 +343,7 @@ func (b *Bot) moveUpdate(ctx context.Context, seq int64, to UpdateState, change 
 			return &StateError{What: "update", ID: seq, Now: string(r.state), Want: string(to)}
 		}
 		change(t, r)
-		u = t.fullUpdate(b, r).view()
+		u = t.fullUpdate(b, r).view(t.s.clock)
 		return nil
 	})
 	return u, err

@@ -45,6 +45,7 @@ func allBuckets() [][]byte {
 var (
 	kSchema  = []byte("schema")
 	kNextJob = []byte("next_job")
+	kClock   = []byte("clock")
 )
 
 // key is a key under construction: fixed-width parts, big-endian.

@@ -108,7 +108,7 @@ func (t *txn) handUpdate(b *Bot, h uint64, r *updateRec, lease *leaseRec) {
 	b.unparkUpdate(h, w)
 	full := *t.fullUpdate(b, r)
 	full.state, full.Attempts = UpdateLeased, lease.Attempt
-	l := &Lease{Update: full.view(), ChatID: r.ChatID, UserID: r.UserID, Replayed: r.Replays > 0, token: lease.Token, bot: b}
+	l := &Lease{Update: full.view(t.s.clock), ChatID: r.ChatID, UserID: r.UserID, Replayed: r.Replays > 0, token: lease.Token, bot: b}
 	t.undo = append(t.undo, func() { b.inparked[h] = append([]*updateWaiter{w}, b.inparked[h]...) })
 	t.after = append(t.after, func() { w.ch <- l })
 }
@@ -181,7 +181,7 @@ func (t *txn) replies(b *Bot, r *updateRec, jobs []NewJob) []Queued {
 		j := jobs[i]
 		if i < len(r.Jobs) {
 			if old, err := t.job(r.Jobs[i]); err == nil && !old.freed() {
-				out = append(out, Queued{Job: t.full(old).view(b.rec.Name), Duplicate: true})
+				out = append(out, Queued{Job: t.full(old).view(b.rec.Name, t.s.clock), Duplicate: true})
 				continue
 			}
 		}
@@ -192,7 +192,7 @@ func (t *txn) replies(b *Bot, r *updateRec, jobs []NewJob) []Queued {
 		job := t.newRecord(b, &j)
 		job.Key, job.Reply = r.replyKey(i), true
 		t.place(b, job)
-		out = append(out, Queued{Job: t.full(job).view(b.rec.Name)})
+		out = append(out, Queued{Job: t.full(job).view(b.rec.Name, t.s.clock)})
 		if i < len(r.Jobs) {
 			r.Jobs[i] = job.ID
 		} else {
@@ -247,7 +247,7 @@ func (t *txn) failUpdate(b *Bot, l *Lease, f Failure) error {
 	if f.GiveBack {
 		r.Attempts--
 	}
-	r.NextAt = nanos(f.RetryAt)
+	r.NextAt = t.s.clock.ns(f.RetryAt)
 	t.open(b, r, UpdateLeased)
 	return nil
 }

@@ -130,7 +130,7 @@ func (t *txn) look(b *Bot, s *stream, f JobFilter, chat uint32, page *JobPage) {
 	if err != nil || !f.wants(r, chat, t) {
 		return
 	}
-	page.Items = append(page.Items, t.full(r).view(b.Name()))
+	page.Items = append(page.Items, t.full(r).view(b.Name(), t.s.clock))
 }
 
 func (f *JobFilter) wants(r *jobRec, chat uint32, t *txn) bool {
@@ -157,7 +157,7 @@ func (b *Bot) byKey(t *txn, f JobFilter, page *JobPage) error {
 	}
 	f.Key = ""
 	if id > f.After && f.wants(r, 0, t) {
-		page.Items = append(page.Items, t.full(r).view(b.Name()))
+		page.Items = append(page.Items, t.full(r).view(b.Name(), t.s.clock))
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (b *Bot) Updates(f UpdateFilter) (UpdatePage, error) {
 			seq, _ := s.id()
 			page.Next = seq
 			if r, err := t.update(b, seq); err == nil && (f.State == "" || r.state == f.State) {
-				page.Items = append(page.Items, t.fullUpdate(b, r).view())
+				page.Items = append(page.Items, t.fullUpdate(b, r).view(t.s.clock))
 			}
 			s.advance()
 		}

@@ -60,7 +60,7 @@ func (t *txn) admissible(b *Bot, jobs []NewJob) error {
 			continue
 		}
 		if c := t.chat(b, t.lookupChat(b, chatName(j.Chat))); c != nil && c.Gone != "" && t.now < c.GoneAt+int64(probeGoneAfter) {
-			return &InactiveError{Chat: j.Chat, Reason: c.Gone, Since: instant(c.GoneAt)}
+			return &InactiveError{Chat: j.Chat, Reason: c.Gone, Since: t.s.clock.at(c.GoneAt)}
 		}
 	}
 	return nil
@@ -70,7 +70,7 @@ func (t *txn) admissible(b *Bot, jobs []NewJob) error {
 func (t *txn) accept(b *Bot, j *NewJob) Queued {
 	if id := t.keyHolder(b, j.DedupeKey); id != 0 {
 		if r, err := t.job(id); err == nil {
-			return Queued{Job: t.full(r).view(b.rec.Name), Duplicate: true}
+			return Queued{Job: t.full(r).view(b.rec.Name, t.s.clock), Duplicate: true}
 		}
 		// The record is gone, the key is remembered: say so with what is known.
 		return Queued{Job: Job{ID: id, Bot: b.rec.Name, Method: j.Method, State: Done, DedupeKey: &j.DedupeKey, Lane: Normal, OnUncertain: PolicyHold}, Duplicate: true}
@@ -80,7 +80,7 @@ func (t *txn) accept(b *Bot, j *NewJob) Queued {
 		t.put(bKey, dedupeKey(b.num, r.Key), keyValue(r.ID, r.KeyUntil))
 	}
 	t.place(b, r)
-	return Queued{Job: t.full(r).view(b.rec.Name)}
+	return Queued{Job: t.full(r).view(b.rec.Name, t.s.clock)}
 }
 
 // newRecord makes the record of a call, without a place yet.
@@ -94,7 +94,7 @@ func (t *txn) newRecord(b *Bot, j *NewJob) *jobRec {
 		ID: t.s.nextJob, Method: j.Method, ChatNo: no, ChatRaw: j.ChatRaw,
 		Lane: laneOr(j.Lane).code(), Weight: byte(j.Weight), Safe: j.SafeToRepeat,
 		Params: j.Params, Files: j.Files, Key: j.DedupeKey,
-		NotBefore: nanos(j.NotBefore), ExpiresAt: nanos(j.ExpiresAt),
+		NotBefore: t.s.clock.ns(j.NotBefore), ExpiresAt: t.s.clock.ns(j.ExpiresAt),
 		MaxAttempts: j.MaxAttempts, OnUncertain: j.OnUncertain,
 		Origin: j.Origin, Created: t.now, Updated: t.now, Force: j.Force,
 	}
@@ -130,7 +130,7 @@ func (t *txn) probeGone(b *Bot, no uint32, c *chatRec, r *jobRec) {
 		t.touchChat(b, no, c)
 		return
 	}
-	r.Error = &JobError{Class: "chat_gone", Description: c.Gone, At: instant(t.now)}
+	r.Error = &JobError{Class: "chat_gone", Description: c.Gone, At: t.s.clock.at(t.now)}
 	r.state = Dead
 }
 

@@ -3,7 +3,6 @@ package spool
 import (
 	"encoding/json"
 	"strconv"
-	"time"
 )
 
 // inlineMax is the size in bytes up to which a payload stands in its record.
@@ -122,28 +121,6 @@ type leaseRec struct {
 	Attempt int    `cbor:"3,keyasint"`
 }
 
-func nanos(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
-}
-
-func instant(ns int64) time.Time {
-	if ns == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, ns).UTC()
-}
-
-func instantPtr(ns int64) *time.Time {
-	if ns == 0 {
-		return nil
-	}
-	t := instant(ns)
-	return &t
-}
-
 func textPtr(s string) *string {
 	if s == "" {
 		return nil
@@ -170,7 +147,7 @@ func chatJSON(name string) json.RawMessage {
 }
 
 // view makes the public form of a job.
-func (r *jobRec) view(bot string) Job {
+func (r *jobRec) view(bot string, c *timeline) Job {
 	policy := r.OnUncertain
 	if policy == "" {
 		policy = PolicyHold
@@ -180,21 +157,21 @@ func (r *jobRec) view(bot string) Job {
 		ChatID: raw(r.ChatRaw), SentChatID: chatJSON(r.SentChat),
 		Lane: Lanes()[r.Lane], State: r.state,
 		Params: raw(r.Params), Files: r.Files, DedupeKey: textPtr(r.Key),
-		NotBefore: instantPtr(r.NotBefore), RetryAt: instantPtr(r.RetryAt), ExpiresAt: instantPtr(r.ExpiresAt),
+		NotBefore: c.atPtr(r.NotBefore), RetryAt: c.atPtr(r.RetryAt), ExpiresAt: c.atPtr(r.ExpiresAt),
 		Attempts: r.Attempts, MaxAttempts: r.MaxAttempts, OnUncertain: policy,
 		HeldBy: textPtr(r.HeldBy), Origin: r.Origin,
-		CreatedAt: instant(r.Created), UpdatedAt: instant(r.Updated),
+		CreatedAt: c.at(r.Created), UpdatedAt: c.at(r.Updated),
 		LastError: r.Error, Evidence: r.Evidence, Result: raw(r.Result),
 	}
 }
 
 // view makes the public form of an update.
-func (r *updateRec) view() Update {
+func (r *updateRec) view(c *timeline) Update {
 	u := Update{
 		Seq: r.Seq, Kind: r.Kind, State: r.state, Attempts: r.Attempts,
-		ReceivedAt: instant(r.Received), Handler: textPtr(r.Handler),
+		ReceivedAt: c.at(r.Received), Handler: textPtr(r.Handler),
 		Error: textPtr(r.Error), Output: textPtr(r.Output),
-		NextAttemptAt: instantPtr(r.NextAt), Jobs: append([]int64{}, r.Jobs...),
+		NextAttemptAt: c.atPtr(r.NextAt), Jobs: append([]int64{}, r.Jobs...),
 		Raw: raw(r.Raw),
 	}
 	if r.HasID {

@@ -45,7 +45,7 @@ func (t *txn) recoverJob(b *Bot, id int64) {
 	v := Verdict{
 		State: Uncertain, Reached: true, MaybeSent: true,
 		Error: &JobError{
-			Class: "unknown_outcome", At: instant(t.now),
+			Class: "unknown_outcome", At: t.s.clock.at(t.now),
 			Description: fmt.Sprintf("tgspool ended during attempt %d", run.Attempt),
 		},
 	}

@@ -27,6 +27,10 @@ func (t *txn) sweep() {
 	if t.now < s.nextSweep {
 		return
 	}
+	if !s.clock.ok.Load() { // nothing is removed while nobody knows how old it is
+		s.nextSweep = t.now + int64(sweepInterval)
+		return
+	}
 	removed := 0
 	for _, b := range s.all {
 		removed += t.sweepJobs(b, sweepBatch-removed)

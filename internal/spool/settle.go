@@ -11,7 +11,7 @@ func (b *Bot) Settle(ctx context.Context, c *Claim, v Verdict) (job Job, err err
 	err = b.s.do(context.WithoutCancel(ctx), len(v.Result)+256, func(t *txn) error {
 		r, err := t.settle(b, c, v)
 		if err == nil {
-			job = t.full(r).view(b.rec.Name)
+			job = t.full(r).view(b.rec.Name, t.s.clock)
 		}
 		return err
 	})
@@ -99,7 +99,7 @@ func (r *jobRec) record(run *runRec, v Verdict, now int64) {
 
 // learn takes over what the attempt says about chat and bot.
 func (t *txn) learn(b *Bot, r *jobRec, v Verdict) {
-	t.extendCooldown(b, nanos(v.BotCooldown))
+	t.extendCooldown(b, t.s.clock.ns(v.BotCooldown))
 	c := t.chat(b, r.ChatNo)
 	if c == nil {
 		return
@@ -108,7 +108,7 @@ func (t *txn) learn(b *Bot, r *jobRec, v Verdict) {
 		c.spend(b.cfg.Limits, t.now, int(r.Weight))
 		t.touchChat(b, r.ChatNo, c)
 	}
-	if until := nanos(v.ChatCooldown); until > c.Cooldown {
+	if until := t.s.clock.ns(v.ChatCooldown); until > c.Cooldown {
 		c.Cooldown = until
 		t.touchChat(b, r.ChatNo, c)
 	}
@@ -123,7 +123,7 @@ func (t *txn) learn(b *Bot, r *jobRec, v Verdict) {
 
 // requeue puts a job back into its place.
 func (t *txn) requeue(b *Bot, r *jobRec, v Verdict) {
-	if r.ExpiresAt != 0 && r.ExpiresAt <= t.now {
+	if t.expired(r) {
 		v = Verdict{State: Expired}
 		t.leave(b, r, Running, v)
 		return
@@ -131,10 +131,16 @@ func (t *txn) requeue(b *Bot, r *jobRec, v Verdict) {
 	if v.Params != nil {
 		t.setParams(r, v.Params)
 	}
-	r.RetryAt = nanos(v.RetryAt)
+	r.RetryAt = t.s.clock.ns(v.RetryAt)
 	r.state = Pending
 	t.count(b, Running, Pending)
 	t.await(b, r)
+}
+
+// expired reports whether a job's time is over. Nobody can say so while the
+// clock isn't known.
+func (t *txn) expired(r *jobRec) bool {
+	return r.ExpiresAt != 0 && r.ExpiresAt <= t.now && t.s.clock.ok.Load()
 }
 
 func (t *txn) setParams(r *jobRec, params []byte) {
@@ -160,7 +166,7 @@ func (t *txn) leave(b *Bot, r *jobRec, from State, v Verdict) {
 		t.put(bTimer, timerKey(r.DecideBy, timerUncertain, b.num, uint64(r.ID)), []byte{})
 	case v.State == Held:
 		r.HeldBy, r.HeldAt = v.HeldBy, t.now
-		if until := nanos(v.ReleaseAt); until != 0 {
+		if until := t.s.clock.ns(v.ReleaseAt); until != 0 {
 			r.DecideBy = until
 			t.put(bTimer, timerKey(until, timerFlood, b.num, uint64(r.ID)), []byte{})
 		}
@@ -229,7 +235,7 @@ func (t *txn) endWaiting(b *Bot, chat uint32) {
 	ended := 0
 	for _, id := range ids {
 		if r, err := t.liveJob(b, id); err == nil && !r.Force {
-			t.end(b, r, Dead, &JobError{Class: "chat_gone", Description: c.Gone, At: instant(t.now)})
+			t.end(b, r, Dead, &JobError{Class: "chat_gone", Description: c.Gone, At: t.s.clock.at(t.now)})
 			ended++
 		}
 	}

@@ -41,7 +41,7 @@ func (s *Store) Status() Status {
 	if err := syscall.Statfs(s.Dir(), &fs); err == nil {
 		st.FreeBytes = int64(fs.Bavail) * int64(fs.Bsize) //nolint:unconvert // the field's type differs between architectures
 	}
-	now := s.now().UnixNano()
+	now := s.clock.now()
 	for _, b := range s.Bots() {
 		rec := b.public.Load()
 		bs := BotStatus{
@@ -58,7 +58,7 @@ func (s *Store) Status() Status {
 		bs.QueueDepth = bs.Jobs[Pending] + bs.Jobs[Running]
 		bs.InboxUnhandled = bs.Updates[UpdateOpen] + bs.Updates[UpdateLeased]
 		if rec.Cooldown > now {
-			bs.CooldownUntil = rec.Cooldown
+			bs.CooldownUntil = s.clock.at(rec.Cooldown).UnixNano()
 		}
 		_ = s.view(func(t *txn) error {
 			bs.OldestPendingAgeS = age(now, t.oldestPending(b))

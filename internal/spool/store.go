@@ -29,18 +29,21 @@ type Options struct {
 	// MaxSize bounds the file in bytes; 0: 1 GiB, 256 MiB where an address has
 	// 32 bits. At the limit nothing new is taken, what is there drains.
 	MaxSize int64
-	// Now is the clock; nil: time.Now.
-	Now func() time.Time
+	// Clock is where time comes from; nil: the process' own clock, which the
+	// daemon replaces by SystemClock.
+	Clock Clock
+	// Built is the moment before which no right clock can be; zero: none.
+	Built time.Time
 }
 
 // Store is an open spool. Its methods may be called from any goroutine.
 type Store struct {
-	path string
-	db   *bolt.DB
-	lock *lockFile
-	log  *slog.Logger
-	now  func() time.Time
-	keep Keep
+	path  string
+	db    *bolt.DB
+	lock  *lockFile
+	log   *slog.Logger
+	clock *timeline
+	keep  Keep
 
 	ops     chan *op      // transitions on their way to the writer
 	kicks   chan struct{} // some bot's gate may have opened
@@ -66,15 +69,12 @@ type Store struct {
 // ErrNewer when a newer program wrote it.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
-		path: o.Path, log: o.Logger, now: o.Now, keep: o.Keep,
+		path: o.Path, log: o.Logger, keep: o.Keep,
 		ops: make(chan *op), kicks: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}),
 		bots: map[string]*Bot{}, watches: map[int64][]chan struct{}{},
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
-	}
-	if s.now == nil {
-		s.now = time.Now
 	}
 	s.keep.Done = orDefault(s.keep.Done, 72*time.Hour)
 	s.keep.Handled = orDefault(s.keep.Handled, 72*time.Hour)
@@ -90,8 +90,32 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		s.lock.release()
 		return nil, err
 	}
+	if err := s.startClock(o); err != nil {
+		s.lock.release()
+		return nil, errors.Join(err, s.db.Close())
+	}
 	go s.write()
 	return s, nil
+}
+
+// startClock goes on from the last moment that is on disk.
+func (s *Store) startClock(o Options) error {
+	sys := o.Clock
+	if sys == nil {
+		sys = newProcessClock()
+	}
+	return s.db.View(func(tx *bolt.Tx) error {
+		var rec *clockRec
+		if v := tx.Bucket(bMeta).Get(kClock); v != nil {
+			var err error
+			if rec, err = decode[clockRec](kClock, v); err != nil {
+				s.reportDamage("clock", err)
+				rec = nil // as for a new store: the wall clock is believed
+			}
+		}
+		s.clock = newTimeline(sys, o.Built, s.log, rec)
+		return nil
+	})
 }
 
 func orDefault(d, def time.Duration) time.Duration {

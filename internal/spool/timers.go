@@ -18,8 +18,7 @@ func (t *txn) fireTimers() {
 		if at > t.now {
 			break
 		}
-		// A bot that isn't in the settings now is left alone until it is back.
-		if b := t.botByNum(u16at(k, 9)); b != nil && b.attached.Load() {
+		if b := t.armed(k); b != nil {
 			list = append(list, due{slices.Clone(key(k)), at, b, u64at(k, 11)})
 		}
 	}
@@ -27,6 +26,24 @@ func (t *txn) fireTimers() {
 		t.del(bTimer, d.k)
 		t.fire(d.bot, timerKind(d.k[8]), d.at, d.id)
 	}
+}
+
+// armed returns the bot of a timer that may go off: a bot that isn't in the
+// settings now is left alone until it is back, and what depends on the time of
+// day waits until that is known.
+func (t *txn) armed(k key) *Bot {
+	b := t.botByNum(u16at(k, 9))
+	if b == nil || !b.attached.Load() {
+		return nil
+	}
+	switch timerKind(k[8]) {
+	case timerDue, timerExpire, timerUncertain:
+		if !t.s.clock.ok.Load() {
+			return nil
+		}
+	case timerChat, timerFlood, timerUpdate, timerGone:
+	}
+	return b
 }
 
 func (t *txn) botByNum(num uint16) *Bot {
@@ -74,10 +91,10 @@ func (t *txn) fireJob(b *Bot, kind timerKind, at, id int64) {
 	case kind == timerDue && r.state == Pending && r.Order == 0 && r.NotBefore == at:
 		t.await(b, r)
 	case kind == timerExpire && r.state == Pending && r.ExpiresAt == at:
-		t.end(b, r, Expired, &JobError{Class: "expired", Description: "its time ran out before it could go", At: instant(t.now)})
+		t.end(b, r, Expired, &JobError{Class: "expired", Description: "its time ran out before it could go", At: t.s.clock.at(t.now)})
 	case kind == timerUncertain && r.state == Uncertain && r.DecideBy == at:
 		t.decide(b, r, Cancelled, func(r *jobRec) {
-			r.Error = &JobError{Class: "unknown_outcome", Description: "nobody decided in time; it may or may not have arrived", At: instant(t.now)}
+			r.Error = &JobError{Class: "unknown_outcome", Description: "nobody decided in time; it may or may not have arrived", At: t.s.clock.at(t.now)}
 		})
 	case kind == timerFlood && r.state == Held && r.HeldBy == HeldByFlood && r.DecideBy == at:
 		t.decide(b, r, Pending, func(*jobRec) {})
@@ -97,7 +114,7 @@ func (t *txn) nextWake() int64 {
 	}
 	c := t.bucket(bTimer).Cursor()
 	for k, _ := c.First(); len(k) == 19; k, _ = c.Next() {
-		if b := t.botByNum(u16at(k, 9)); b != nil && b.attached.Load() {
+		if t.armed(k) != nil {
 			earlier(int64(u64at(k, 0)))
 			break
 		}

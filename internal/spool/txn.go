@@ -28,7 +28,7 @@ type txn struct {
 
 func (s *Store) begin(tx *bolt.Tx) *txn {
 	return &txn{
-		s: s, tx: tx, now: s.now().UnixNano(),
+		s: s, tx: tx, now: s.clock.now(),
 		chats: map[uint64]*chatRec{}, dirty: map[uint64]bool{}, bots: map[*Bot]bool{},
 	}
 }
@@ -169,6 +169,10 @@ func (t *txn) flush() {
 	for b := range t.bots {
 		k := botKey(b.num)
 		t.put(bBots, k, encode(k, &b.rec))
+	}
+	if t.writes > 0 {
+		// It stands in the page that every commit writes anyway.
+		t.put(bMeta, kClock, encode(kClock, t.s.clock.record()))
 	}
 }
 

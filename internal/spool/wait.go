@@ -7,7 +7,7 @@ func (s *Store) Job(id int64) (job Job, err error) {
 	err = s.view(func(t *txn) error {
 		b, r, err := t.jobAndBot(id)
 		if err == nil {
-			job = t.full(r).view(b.Name())
+			job = t.full(r).view(b.Name(), t.s.clock)
 		}
 		return err
 	})

@@ -13,7 +13,7 @@ func (s *Store) Why(id int64) (why Why, err error) {
 		if err != nil {
 			return err
 		}
-		why.Job = t.full(r).view(b.Name())
+		why.Job = t.full(r).view(b.Name(), t.s.clock)
 		why.Gates = t.gates(b, r)
 		var latest time.Time
 		for _, g := range why.Gates {
@@ -31,28 +31,28 @@ func (s *Store) Why(id int64) (why Why, err error) {
 
 func (t *txn) gates(b *Bot, r *jobRec) []Gate {
 	gates := []Gate{
-		timeGate("not_before", r.NotBefore, t.now),
-		timeGate("retry", r.RetryAt, t.now),
+		t.timeGate("not_before", r.NotBefore),
+		t.timeGate("retry", r.RetryAt),
 		t.orderGate(b, r),
 	}
 	gates = append(gates, t.chatGates(b, r)...)
 	return append(gates,
-		stateGate("held", r.state != Held, "held by "+r.HeldBy+", until it is released", r.DecideBy),
-		stateGate("uncertain", r.state != Uncertain, "waits for a decision: tgspool queue resolve", r.DecideBy))
+		t.stateGate("held", r.state != Held, "held by "+r.HeldBy+", until it is released", r.DecideBy),
+		t.stateGate("uncertain", r.state != Uncertain, "waits for a decision: tgspool queue resolve", r.DecideBy))
 }
 
-func timeGate(name string, at, now int64) Gate {
-	if at <= now {
+func (t *txn) timeGate(name string, at int64) Gate {
+	if at <= t.now {
 		return Gate{Name: name, Open: true}
 	}
-	return Gate{Name: name, OpensAt: instantPtr(at), Detail: "waits for its time"}
+	return Gate{Name: name, OpensAt: t.s.clock.atPtr(at), Detail: "waits for its time"}
 }
 
-func stateGate(name string, open bool, detail string, at int64) Gate {
+func (t *txn) stateGate(name string, open bool, detail string, at int64) Gate {
 	if open {
 		return Gate{Name: name, Open: true}
 	}
-	return Gate{Name: name, OpensAt: instantPtr(at), Detail: detail}
+	return Gate{Name: name, OpensAt: t.s.clock.atPtr(at), Detail: detail}
 }
 
 // orderGate says which job of the chat stands before this one.
@@ -104,9 +104,9 @@ func (t *txn) chatGates(b *Bot, r *jobRec) []Gate {
 		gapAt, windowAt = noCooldown.opensAt(gap, r.Weight, 0), c.windowOpensAt(l, int(r.Weight))
 	}
 	gates := []Gate{
-		timeGate("chat_gap", gapAt, t.now),
-		timeGate("group_window", windowAt, t.now),
-		timeGate("chat_cooldown", c.Cooldown, t.now),
+		t.timeGate("chat_gap", gapAt),
+		t.timeGate("group_window", windowAt),
+		t.timeGate("chat_cooldown", c.Cooldown),
 	}
 	gates[0].Detail = detail(gates[0], fmt.Sprintf("%s between two messages of a chat", l.ChatGap))
 	gates[1].Detail = detail(gates[1], fmt.Sprintf("%d messages in any minute of a group", l.GroupPerMinute))

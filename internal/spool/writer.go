@@ -46,11 +46,11 @@ func (s *Store) do(ctx context.Context, size int, fn func(*txn) error) error {
 // write is the writer goroutine: the only place where the file changes.
 func (s *Store) write() {
 	defer close(s.stopped)
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
+	alarm := s.clock.sys.NewAlarm()
+	defer alarm.Close()
 	next := s.run(nil)
 	for {
-		s.arm(timer, next)
+		s.arm(alarm, next)
 		select {
 		case o := <-s.ops:
 			next = s.run(s.gather(o))
@@ -59,7 +59,7 @@ func (s *Store) write() {
 				b.askAt = 0
 			}
 			next = s.run(nil)
-		case <-timer.C:
+		case <-alarm.C():
 			next = s.run(nil)
 		case <-s.stop:
 			return
@@ -67,16 +67,16 @@ func (s *Store) write() {
 	}
 }
 
-// arm sets the timer to the next thing that waits for a time. With nothing to
+// arm sets the alarm to the next thing that waits for a time. With nothing to
 // wait for it is off: an idle store does no work.
-func (s *Store) arm(timer *time.Timer, next int64) {
-	timer.Stop()
+func (s *Store) arm(alarm Alarm, next int64) {
 	if next == 0 {
+		alarm.Set(0)
 		return
 	}
 	// Never at once again: whatever kept a due timer from being handled would
 	// otherwise spin.
-	timer.Reset(max(time.Duration(next-s.now().UnixNano()), time.Millisecond))
+	alarm.Set(max(time.Duration(next-s.clock.now()), time.Millisecond))
 }
 
 // gather takes all transitions that wait, up to the bounds.
@@ -129,16 +129,17 @@ func (s *Store) retrySoon(next int64) int64 {
 	if next == 0 {
 		return 0
 	}
-	return max(next, s.now().UnixNano()+int64(time.Second))
+	return max(next, s.clock.now()+int64(time.Second))
 }
 
 // attempt runs a batch once. bad is the index of the transition that spoilt
 // the transaction, -1 when none did; err is why the commit failed.
 func (s *Store) attempt(batch []*op) (errs []error, bad int, next int64, err error) {
 	errs = make([]error, len(batch))
+	s.clock.look()
 	tx, err := s.db.Begin(true)
 	if err != nil {
-		return errs, -1, s.now().UnixNano(), s.fault(err)
+		return errs, -1, s.clock.now(), s.fault(err)
 	}
 	t := s.begin(tx)
 	for i, o := range batch {
