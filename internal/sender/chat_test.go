@@ -13,7 +13,7 @@ import (
 )
 
 func TestSender_MigratedGroupTakesAllThatWaitAlong(t *testing.T) {
-	const before, after = -4444, -1001557000000
+	const before, after int64 = -4444, -1001557000000
 	run(t, func(w *world) {
 		w.end(w.send(before, "hello"), spool.Done)
 		w.sim.Migrate(before, after)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tgspool/tgspool/internal/botapi"
+	"github.com/tgspool/tgspool/internal/gate"
 	"github.com/tgspool/tgspool/internal/spool"
 )
 
@@ -435,5 +436,23 @@ func TestFloods_WhoIsMeant(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestTellGate_AnAcceptedCallProvesTheToken(t *testing.T) {
+	for _, class := range botapi.Classes() {
+		s := &Sender{gate: gate.New(gate.Config{})}
+		s.tellGate(botapi.Outcome{Class: class}, botapi.Seen{}, spool.Verdict{})
+		want := false
+		switch class {
+		case botapi.ClassOK, botapi.ClassNoOp, botapi.ClassRejected, botapi.ClassChatGone,
+			botapi.ClassMigrated, botapi.ClassTooLate:
+			want = true
+		case botapi.ClassFlood, botapi.ClassFloodUndated, botapi.ClassTransient, botapi.ClassNotTelegram,
+			botapi.ClassOffline, botapi.ClassUnknownOutcome, botapi.ClassUnauthorized, botapi.ClassFrozen:
+		}
+		if got := !s.prober.lastAccepted().IsZero(); got != want {
+			t.Errorf("%s: a proof of the token: %v, want %v", class, got, want)
+		}
 	}
 }

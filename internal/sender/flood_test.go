@@ -17,7 +17,7 @@ func TestSender_LongFloodHoldsOneChatAcrossARestart(t *testing.T) {
 		w.fault(telegramsim.Fault{Kind: telegramsim.FaultFlood, Chat: -100123, RetryAfter: 10072, Times: 1})
 		start := time.Now()
 		a, b := w.send(-100123, "A"), w.send(-100123, "B")
-		time.Sleep(time.Minute)
+		w.pass(time.Minute)
 		w.now(a, spool.Pending)
 		if chat, err := w.bot.Chat("-100123"); err != nil || chat.CooldownUntil == nil ||
 			chat.CooldownUntil.Before(start.Add(10072*time.Second)) {
@@ -26,7 +26,7 @@ func TestSender_LongFloodHoldsOneChatAcrossARestart(t *testing.T) {
 		w.end(w.send(5, "other"), spool.Done)
 
 		w.stop()
-		time.Sleep(time.Hour)
+		w.pass(time.Hour)
 		w.start()
 
 		job := w.end(a, spool.Done)
@@ -50,7 +50,7 @@ func TestSender_FloodOfTheBotOnlyMovesLater(t *testing.T) {
 		w.fault(telegramsim.Fault{Kind: telegramsim.FaultFlood, Chat: 2, RetryAfter: 5, Times: 1, Delay: time.Second})
 		start := time.Now()
 		a, b := w.send(1, "A"), w.send(2, "B") // both in flight; the shorter wait comes last
-		time.Sleep(2 * time.Second)
+		w.pass(2 * time.Second)
 		w.now(b, spool.Pending)
 
 		w.stop()
@@ -78,7 +78,7 @@ func TestSender_ShortFloodHoldsTheBot(t *testing.T) {
 		w.fault(telegramsim.Fault{Kind: telegramsim.FaultFlood, Chat: 1, RetryAfter: 7, Times: 1})
 		start := time.Now()
 		w.send(1, "A")
-		time.Sleep(time.Millisecond)
+		w.pass(time.Millisecond)
 		w.end(w.send(2, "B"), spool.Done)
 		if took := time.Since(start); took < 7*time.Second || took > 8*time.Second {
 			t.Errorf("another chat went on after %v, want 7 s and a little", took)
@@ -92,10 +92,10 @@ func TestSender_SecondFloodedChatWidensToTheBot(t *testing.T) {
 		w.fault(telegramsim.Fault{Kind: telegramsim.FaultFlood, Chat: 2, RetryAfter: 500, Times: 1})
 		start := time.Now()
 		w.send(1, "A")
-		time.Sleep(time.Second)
+		w.pass(time.Second)
 		w.end(w.send(3, "free"), spool.Done) // one flooded chat holds nobody else
 		w.send(2, "B")
-		time.Sleep(time.Second)
+		w.pass(time.Second)
 		w.end(w.send(4, "C"), spool.Done)
 		if took := time.Since(start); took < 500*time.Second {
 			t.Errorf("a third chat went on after %v, want 500 s", took)
@@ -130,8 +130,7 @@ func TestSender_UndatedFloodIsHeldAndReleasedAgain(t *testing.T) {
 				t.Fatalf("held by %v after %d attempts", job.HeldBy, job.Attempts)
 			}
 			w.class(job, botapi.ClassFloodUndated)
-			time.Sleep(pause)
-			synctest.Wait()
+			w.pass(pause)
 		}
 		job := w.end(id, spool.Done)
 		if took := time.Since(start); took < 35*time.Second || took > 36*time.Second {
@@ -161,11 +160,11 @@ func TestSender_EveryFormOfA429IsUnderstood(t *testing.T) {
 				w.fault(tt.fault)
 				start := time.Now()
 				id := w.send(1, "A")
-				time.Sleep(tt.least - time.Millisecond)
+				w.pass(tt.least - time.Millisecond)
 				if synctest.Wait(); w.job(id).State == spool.Done {
 					t.Errorf("went on before %v", tt.least)
 				}
-				time.Sleep(2 * time.Second)
+				w.pass(2 * time.Second)
 				if job := w.end(id, spool.Done); job.Attempts != 1 {
 					t.Errorf("%d attempts", job.Attempts)
 				}
@@ -182,7 +181,7 @@ func TestSender_FrozenAccountPausesTheBotForGrowingHours(t *testing.T) {
 		w.fault(telegramsim.Fault{Kind: telegramsim.FaultCode, Code: 400, Body: "Bad Request: FROZEN_METHOD_INVALID", Method: "send*", Times: 2})
 		start := time.Now()
 		a := w.send(1, "A")
-		time.Sleep(time.Second)
+		w.pass(time.Second)
 		b := w.send(2, "B")
 		w.stop()
 		w.start() // the pause outlives the process
@@ -206,7 +205,7 @@ func TestSender_EphemeralCallsPassTheirChatAndDieYoung(t *testing.T) {
 		// The chat is flooded, its callback is answered all the same.
 		w.fault(telegramsim.Fault{Kind: telegramsim.FaultFlood, Chat: 7, Method: "sendMessage", RetryAfter: 600, Times: 1})
 		w.send(7, "A")
-		time.Sleep(time.Second)
+		w.pass(time.Second)
 		action := w.call("sendChatAction", `{"chat_id":7,"action":"typing"}`)
 		w.end(action, spool.Done)
 

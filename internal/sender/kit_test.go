@@ -188,6 +188,12 @@ func (w *world) end(id int64, want spool.State) spool.Job {
 	return w.is(job, want)
 }
 
+// pass lets time pass, until everything has come to rest at its end.
+func (w *world) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 // now checks a job's present state, once everything has come to rest.
 func (w *world) now(id int64, want spool.State) spool.Job {
 	w.t.Helper()

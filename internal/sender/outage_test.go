@@ -54,11 +54,11 @@ func TestSender_OutageOfTwoHoursLosesNothing(t *testing.T) {
 		w.sim.SetOffline(true)
 		start := time.Now()
 		ids := w.sendMany(300, 10)
-		time.Sleep(time.Minute)
+		w.pass(time.Minute)
 		if s := w.gate.Snapshot(); s.State != gate.StateOffline || s.Since.Sub(start) > time.Second {
 			t.Errorf("state %s since %v", s.State, s.Since.Sub(start))
 		}
-		time.Sleep(2*time.Hour - time.Minute)
+		w.pass(2*time.Hour - time.Minute)
 		w.sim.SetOffline(false)
 		back := time.Now()
 		w.end(ids[len(ids)-1], spool.Done)
@@ -86,10 +86,10 @@ func TestSender_SilentOutageCostsAtMostTheCallsInFlight(t *testing.T) {
 	run(t, func(w *world) {
 		heal := w.fault(telegramsim.Fault{Kind: telegramsim.FaultHang}) // everything, getMe too
 		ids := w.sendMany(300, 60)
-		time.Sleep(2 * time.Hour)
+		w.pass(2 * time.Hour)
 		heal()
 		w.end(ids[len(ids)-1], spool.Done)
-		time.Sleep(time.Minute)
+		w.pass(time.Minute)
 		if n := w.checkMany(ids, 60); n == 0 || n > workers {
 			t.Errorf("%d uncertain, want some, at most the %d in flight", n, workers)
 		}
@@ -109,14 +109,14 @@ func TestSender_CaptivePortalMarksNothingSent(t *testing.T) {
 			run(t, func(w *world) {
 				heal := w.fault(telegramsim.Fault{Kind: kind})
 				ids := w.sendMany(20, 20)
-				time.Sleep(time.Hour)
+				w.pass(time.Hour)
 				if s := w.gate.Snapshot(); s.State != gate.StateOffline || !strings.Contains(s.Detail, "captive portal?") {
 					t.Errorf("state %s, detail %q", s.State, s.Detail)
 				}
 				w.class(w.now(ids[0], spool.Pending), botapi.ClassNotTelegram)
 				heal()
 				w.end(ids[len(ids)-1], spool.Done)
-				time.Sleep(time.Minute)
+				w.pass(time.Minute)
 				if n := w.checkMany(ids, 20); n != 0 {
 					t.Errorf("%d uncertain: it was somebody else who answered", n)
 				}
@@ -130,7 +130,7 @@ func TestSender_JobThatNeverGetsThroughDoesNotHoldTheOthers(t *testing.T) {
 		// A filter on the way refuses this one job, getMe passes.
 		w.fault(telegramsim.Fault{Kind: telegramsim.FaultHTML200, Code: 403, Chat: 1})
 		bad := w.send(1, "A")
-		time.Sleep(time.Minute)
+		w.pass(time.Minute)
 		start := time.Now()
 		var last int64
 		for _, text := range numbered("m", 50) {
@@ -150,13 +150,13 @@ func TestSender_ServerErrorsAreProbedBeforeMoreAreSent(t *testing.T) {
 	run(t, func(w *world) {
 		heal := w.fault(telegramsim.Fault{Kind: telegramsim.FaultCode, Code: 500, Body: "Internal Server Error: requested data is inaccessible"})
 		ids := w.sendMany(40, 40)
-		time.Sleep(time.Hour)
+		w.pass(time.Hour)
 		if n := w.tries("sendMessage"); n > 16 {
 			t.Errorf("%d sends into a broken server, want at most the 16 in flight", n)
 		}
 		heal()
 		w.end(ids[len(ids)-1], spool.Done)
-		time.Sleep(11 * time.Minute)
+		w.pass(11 * time.Minute)
 		for _, id := range ids {
 			w.now(id, spool.Done)
 		}
@@ -167,7 +167,7 @@ func TestSender_SuccessOfThePollerEndsTheBackoff(t *testing.T) {
 	run(t, func(w *world) {
 		w.sim.SetOffline(true)
 		id := w.send(1, "A")
-		time.Sleep(10*time.Minute + time.Second) // the back-off is at its 15 s, and between two probes
+		w.pass(10*time.Minute + time.Second) // the back-off is at its 15 s, and between two probes
 		w.sim.SetOffline(false)
 		w.gate.Success() // as the poller says it
 		start := time.Now()
@@ -184,7 +184,7 @@ func TestSender_FloodedProbeIsACooldown(t *testing.T) {
 		w.fault(telegramsim.Fault{Kind: telegramsim.FaultResetAfterRead, Chat: 1, Times: 1})
 		start := time.Now()
 		w.end(w.send(1, "A"), spool.Uncertain)
-		time.Sleep(time.Second)
+		w.pass(time.Second)
 		w.stop()
 		w.start() // it was stored
 		w.end(w.send(2, "B"), spool.Done)

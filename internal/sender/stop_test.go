@@ -20,11 +20,11 @@ func TestSender_StopDrainsWhatIsInFlight(t *testing.T) {
 		w.fault(telegramsim.Fault{Kind: telegramsim.FaultHang, Chat: 2, Effect: true})
 		slow, behind, hung := w.send(1, "slow"), w.send(1, "behind"), w.send(2, "hung")
 		safe := w.call("deleteMessage", `{"chat_id":2,"message_id":1}`)
-		time.Sleep(time.Second)
+		w.pass(time.Second)
 
 		w.take()
 		fresh := w.send(3, "fresh")
-		time.Sleep(20 * time.Second)
+		w.pass(20 * time.Second)
 		w.now(slow, spool.Done)      // had its time
 		w.now(behind, spool.Pending) // nothing new is begun
 		w.now(fresh, spool.Pending)

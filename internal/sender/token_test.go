@@ -2,7 +2,6 @@ package sender_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tgspool/tgspool/internal/botapi"
@@ -35,8 +34,7 @@ func TestSender_RefusedTokenStopsEverythingAndKeepsTheJobs(t *testing.T) {
 		w.sim.RevokeToken(token)
 		start := time.Now()
 		ids := w.sendMany(30, 30)
-		time.Sleep(3 * time.Second)
-		synctest.Wait()
+		w.pass(3 * time.Second)
 		s := w.gate.Snapshot()
 		if s.State != gate.StateUnauthorized || s.Since.Sub(start) < 2*time.Second {
 			t.Errorf("state %s, believed after %v; want unauthorized after two refusals 2 s apart", s.State, s.Since.Sub(start))
@@ -46,7 +44,10 @@ func TestSender_RefusedTokenStopsEverythingAndKeepsTheJobs(t *testing.T) {
 			t.Errorf("%d sends with a refused token", sends)
 		}
 		probes := w.tries("getMe")
-		time.Sleep(24 * time.Hour)
+		if w.pass(5*time.Minute - 2*time.Second); w.tries("getMe") != probes {
+			t.Error("asked again within 5 minutes")
+		}
+		w.pass(24 * time.Hour)
 		if more := w.tries("getMe") - probes; more < 20 || more > 30 {
 			t.Errorf("%d probes in a day, want the slow probe: 5 min doubling to 1 h", more)
 		}
@@ -61,7 +62,7 @@ func TestSender_RefusedTokenStopsEverythingAndKeepsTheJobs(t *testing.T) {
 
 		w.sim.RestoreToken(token)
 		w.end(ids[len(ids)-1], spool.Done)
-		time.Sleep(time.Minute)
+		w.pass(time.Minute)
 		if n := w.checkMany(ids, 30); n != 0 {
 			t.Errorf("%d uncertain", n)
 		}
@@ -75,7 +76,7 @@ func TestSender_ResumeTriesARefusedTokenAtOnce(t *testing.T) {
 	run(t, func(w *world) {
 		w.sim.RevokeToken(token)
 		id := w.send(1, "A")
-		time.Sleep(10 * time.Minute)
+		w.pass(10 * time.Minute)
 		w.now(id, spool.Pending)
 		w.sim.RestoreToken(token)
 		start := time.Now()
