@@ -28,6 +28,7 @@ type Config struct {
 	RequestTimeout time.Duration     // from the last byte written to the answer; default 60 s
 	StallTimeout   time.Duration     // longest time without progress while writing; default 60 s
 	Transport      http.RoundTripper // in place of the network, for tests and in-process servers; nil: the network
+	Now            func() time.Time  // the time by which certificates are judged; nil: the wall clock
 }
 
 // Request is one call of a method.
@@ -88,7 +89,7 @@ func NewClient(config Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	pooled, fresh := newTransport(network, proxy), newTransport(network, proxy)
+	pooled, fresh := newTransport(network, proxy, config.Now), newTransport(network, proxy, config.Now)
 	fresh.DisableKeepAlives = true
 	c.pooled, c.fresh = pooled, fresh
 	c.own = []*http.Transport{pooled, fresh}

@@ -26,11 +26,12 @@ const (
 	idleTimeout = 15 * time.Second
 )
 
-// newTransport returns an HTTP/1.1 transport over network ("tcp", "tcp4", "tcp6").
+// newTransport returns an HTTP/1.1 transport over network ("tcp", "tcp4", "tcp6")
+// that judges certificates by now (nil: the wall clock).
 //
 // It replays nothing, because every request is a POST whose body can't be had again and
 // that bears no Idempotency-Key: net/http sends only what it may rewind a second time.
-func newTransport(network string, proxy func(*http.Request) (*url.URL, error)) *http.Transport {
+func newTransport(network string, proxy func(*http.Request) (*url.URL, error), now func() time.Time) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	dialer := &net.Dialer{
@@ -50,7 +51,7 @@ func newTransport(network string, proxy func(*http.Request) (*url.URL, error)) *
 			}
 			return &countingConn{Conn: conn}, nil
 		},
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, Time: now},
 		TLSHandshakeTimeout:    tlsTimeout,
 		IdleConnTimeout:        idleTimeout,
 		MaxIdleConns:           64,

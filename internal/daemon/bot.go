@@ -33,7 +33,7 @@ type bot struct {
 	broken string
 
 	gate     *gate.Gate
-	client   *botapi.Client
+	client   witness
 	spool    *spool.Bot
 	poller   *intake.Poller // nil when updates don't come by polling
 	router   atomic.Pointer[handler.Router]
@@ -49,11 +49,12 @@ func newBot(ctx context.Context, d *daemon, cfg config.Bot, token botapi.Token) 
 	client, err := botapi.NewClient(botapi.Config{
 		Token: token, BaseURL: cfg.APIBase, Proxy: cfg.Proxy, IPFamily: cfg.IPFamily,
 		RequestTimeout: cfg.Sender.RequestTimeout, StallTimeout: cfg.Sender.StallTimeout,
+		Now: d.store.BestTime,
 	})
 	if err != nil {
 		return nil, err
 	}
-	b.client = client
+	b.client = witness{client, d.store}
 	b.gate = gate.New(gate.Config{Rate: cfg.Sender.Rate, Burst: gate.MaxBurst, PaidRate: cfg.Sender.PaidRate})
 	if err := b.setRouter(cfg); err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ func newBot(ctx context.Context, d *daemon, cfg config.Bot, token botapi.Token) 
 	}
 	if cfg.Intake.Mode == "poll" {
 		b.poller = intake.New(intake.Config{
-			Bot: b.spool, Client: client, Gate: b.gate, Route: b.route,
+			Bot: b.spool, Client: b.client, Gate: b.gate, Route: b.route,
 			PollTimeout: cfg.Intake.PollTimeout, AllowedUpdates: cfg.Intake.AllowedUpdates, TakeOver: cfg.Intake.TakeOver,
 			Logger: b.log.With(slog.String("component", "intake")),
 		})

@@ -102,10 +102,14 @@ func Run(ctx context.Context, o Options) error {
 // start opens store and listeners and starts the bots. When a step fails the
 // earlier ones are taken back.
 func (d *daemon) start(ctx context.Context) error {
+	clock, err := spool.SystemClock()
+	if err != nil {
+		d.log.LogAttrs(ctx, slog.LevelWarn, "time asleep doesn't count", slog.Any("err", err))
+	}
 	store, err := spool.Open(ctx, spool.Options{
 		Path: d.cfg.Store.Path, Logger: d.log.With(slog.String("component", "spool")),
 		Keep:    spool.Keep{Done: d.cfg.Store.Keep.Done, Handled: d.cfg.Store.Keep.Handled, Dead: d.cfg.Store.Keep.Dead},
-		MaxSize: d.cfg.Store.MaxSize,
+		MaxSize: d.cfg.Store.MaxSize, Clock: clock, Built: built,
 	})
 	if err != nil {
 		return storeError(err)
@@ -131,7 +135,7 @@ func storeError(err error) error {
 
 func (d *daemon) listen(ctx context.Context) error {
 	api := manage.New(manage.Config{
-		Store: d.store, Bots: d.bots, Version: d.o.Version, StartedAt: time.Now(),
+		Store: d.store, Bots: d.bots, Version: d.o.Version, StartedAt: time.Now(), Clock: d.clockState,
 		Logger: d.log.With(slog.String("component", "api")),
 	})
 	var ends []localapi.Endpoint

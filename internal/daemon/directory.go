@@ -96,7 +96,7 @@ func (r *directory) start() {
 func (r *directory) wait() {
 	for _, b := range r.list() {
 		b.loops.Wait()
-		if b.client != nil {
+		if b.broken == "" {
 			b.client.Close()
 		}
 	}

@@ -186,6 +186,17 @@ func (c *timeline) ns(t time.Time) int64 {
 // isn't, nothing expires, nothing is removed and absolute times wait.
 func (s *Store) ClockKnown() bool { return s.clock.ok.Load() }
 
+// BestTime is the time of day as well as it is known: never before a moment
+// that has been already. Certificates are judged by it, so that a box which has
+// slept off its clock can reach Telegram to hear what time it is.
+func (s *Store) BestTime() time.Time {
+	wall, line := s.clock.sys.Wall(), s.clock.at(s.clock.now())
+	if line.After(wall) && !s.ClockKnown() {
+		return line
+	}
+	return wall
+}
+
 // Witness tells the store what time Telegram has put on an answer that came
 // over verified TLS. It is cheap; call it for every answer.
 func (s *Store) Witness(telegram time.Time) {
