@@ -35,7 +35,8 @@ type bot struct {
 	gate     *gate.Gate
 	client   witness
 	spool    *spool.Bot
-	poller   *intake.Poller // nil when updates don't come by polling
+	intake   source          // nil when no updates are to come
+	hook     *intake.Webhook // nil when they don't come by webhook
 	router   atomic.Pointer[handler.Router]
 	username atomic.Pointer[string]
 
@@ -43,8 +44,9 @@ type bot struct {
 	handling *generation // the handlers now running, replaced by a reload
 }
 
-// newBot makes the parts of a bot that has a token.
-func newBot(ctx context.Context, d *daemon, cfg config.Bot, token botapi.Token) (*bot, error) {
+// newBot makes the parts of a bot that has a token, and the secret of its
+// webhook where it has one.
+func newBot(ctx context.Context, d *daemon, cfg config.Bot, token botapi.Token, secret string) (*bot, error) {
 	b := &bot{name: cfg.Name, cfg: cfg, log: d.log.With(slog.String("bot", cfg.Name))}
 	client, err := botapi.NewClient(botapi.Config{
 		Token: token, BaseURL: cfg.APIBase, Proxy: cfg.Proxy, IPFamily: cfg.IPFamily,
@@ -69,14 +71,25 @@ func newBot(ctx context.Context, d *daemon, cfg config.Bot, token botapi.Token) 
 	if me, err := b.spool.Note(noteMe); err == nil {
 		b.learnMe(me)
 	}
-	if cfg.Intake.Mode == "poll" {
-		b.poller = intake.New(intake.Config{
+	return b, b.setIntake(cfg.Intake, secret)
+}
+
+// setIntake makes the part that brings updates in.
+func (b *bot) setIntake(in config.Intake, secret string) (err error) {
+	switch in.Mode {
+	case "poll":
+		poller := intake.New(intake.Config{
 			Bot: b.spool, Client: b.client, Gate: b.gate, Route: b.route,
-			PollTimeout: cfg.Intake.PollTimeout, AllowedUpdates: cfg.Intake.AllowedUpdates, TakeOver: cfg.Intake.TakeOver,
+			PollTimeout: in.PollTimeout, AllowedUpdates: in.AllowedUpdates, TakeOver: in.TakeOver,
 			Logger: b.log.With(slog.String("component", "intake")),
 		})
+		b.intake = pollSource{intake.NewRelease(b.webhookConfig(in, "")), poller}
+	case "webhook":
+		if b.hook, err = intake.NewWebhook(b.webhookConfig(in, secret)); err == nil {
+			b.intake = b.hook
+		}
 	}
-	return b, nil
+	return err
 }
 
 func (b *bot) setRouter(cfg config.Bot) error {
@@ -120,8 +133,8 @@ func (b *bot) start(d *daemon) {
 		Options: senderOptions(b.cfg.Sender, d.store.Dir()), Logger: b.log.With(slog.String("component", "sender")),
 	})
 	b.loops.Go(func() { b.ended(d, "sender", s.Run(d.take, d.work)) })
-	if b.poller != nil {
-		b.loops.Go(func() { b.ended(d, "intake", b.poller.Run(d.take)) })
+	if b.intake != nil {
+		b.loops.Go(func() { b.ended(d, "intake", b.intake.Run(d.take)) })
 	}
 	b.loops.Go(func() { b.identify(d.take) })
 	b.startHandlers(d)
@@ -193,11 +206,11 @@ func (b *bot) view() manage.View {
 		return manage.View{Unconfigured: b.broken}
 	}
 	v := manage.View{ID: b.client.BotID(), Username: b.knownAs(), Sender: b.gate.Snapshot()}
-	if b.poller == nil {
+	if b.intake == nil {
 		v.Intake = manage.Intake{State: string(intake.Paused), Detail: "intake is off in the settings"}
 		return v
 	}
-	s := b.poller.State()
+	s := b.intake.State()
 	v.Intake = manage.Intake{State: string(s.State), Since: s.Since, Detail: s.Detail}
 	return v
 }

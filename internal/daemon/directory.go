@@ -20,11 +20,16 @@ import (
 type directory struct {
 	d *daemon
 
+	ends  map[string]*hookEnd // the addresses for webhooks; fixed once built
+	loops sync.WaitGroup      // what serves them
+
 	mu   sync.RWMutex
 	bots map[string]*bot
 }
 
-func newDirectory(d *daemon) *directory { return &directory{d: d, bots: map[string]*bot{}} }
+func newDirectory(d *daemon) *directory {
+	return &directory{d: d, ends: map[string]*hookEnd{}, bots: map[string]*bot{}}
+}
 
 // build makes all bots. A bot without a usable token doesn't stop the others;
 // two bots that are one are a mistake in the settings.
@@ -43,20 +48,26 @@ func (r *directory) build(ctx context.Context, cfg *config.Config) error {
 
 func (r *directory) make(ctx context.Context, c config.Bot) (*bot, error) {
 	token, err := readToken(c, r.d.o.Getenv)
+	secret := ""
 	if err == nil && c.Intake.Mode == "webhook" {
-		err = errors.New(`intake by webhook isn't built yet; set mode = "poll"`)
+		secret, err = readHookSecret(c)
 	}
 	if err != nil {
 		b := &bot{name: c.Name, cfg: c, broken: err.Error()}
 		r.d.log.LogAttrs(ctx, slog.LevelError, "this bot can't work", slog.String("bot", c.Name), slog.Any("err", err))
 		return b, nil
 	}
-	b, err := newBot(ctx, r.d, c, token)
+	b, err := newBot(ctx, r.d, c, token, secret)
 	if errors.Is(err, spool.ErrInvalid) {
 		return nil, fmt.Errorf("[bots.%s]: its token is another bot's of these settings: %w", c.Name, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("[bots.%s]: %w", c.Name, err)
+	}
+	if b.hook != nil {
+		if err := r.join(b, c.Intake); err != nil {
+			return nil, fmt.Errorf("[bots.%s.intake]: %w", c.Name, err)
+		}
 	}
 	return b, nil
 }
@@ -90,10 +101,12 @@ func (r *directory) start() {
 			b.start(r.d)
 		}
 	}
+	r.startHooks()
 }
 
 // wait returns when all loops of all bots have ended.
 func (r *directory) wait() {
+	r.loops.Wait()
 	for _, b := range r.list() {
 		b.loops.Wait()
 		if b.broken == "" {
@@ -110,7 +123,7 @@ func (r *directory) trouble() string {
 		switch {
 		case v.Unconfigured != "":
 			text.WriteString("; " + b.name + " has no usable token")
-		case v.Intake.State != string(intake.OK) && b.poller != nil:
+		case v.Intake.State != string(intake.OK) && b.intake != nil:
 			text.WriteString("; " + b.name + " " + v.Intake.State + " since " + v.Intake.Since.UTC().Format("15:04 UTC"))
 		}
 	}

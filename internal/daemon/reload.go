@@ -22,6 +22,7 @@ func (d *daemon) reload(ctx context.Context) {
 	for _, c := range cfg.Bots {
 		d.bots.apply(ctx, c)
 	}
+	d.bots.reloadTLS(ctx)
 	d.level.Set(logLevel(cfg.Log.Level))
 	d.log.LogAttrs(ctx, slog.LevelInfo, "settings reloaded", slog.Any("reason", now))
 	if len(later) > 0 {
@@ -47,6 +48,7 @@ func (r *directory) apply(ctx context.Context, c config.Bot) {
 	b.cfg = c
 	b.mu.Unlock()
 	b.gate.SetRate(c.Sender.Rate)
+	b.applyWebhook(ctx, c)
 	if err := b.spool.Configure(ctx, b.spoolConfig(c)); err != nil {
 		b.log.LogAttrs(ctx, slog.LevelError, "the new limits aren't in use", slog.Any("err", err))
 	}
