@@ -21,11 +21,7 @@ import (
 // has received. TGSPOOL_KILLS is the number of kills, 20 when it isn't set, and
 // TGSPOOL_KILL_SEED repeats the moments of an earlier run, more or less.
 func TestKill(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "tgspool")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the binary: %v\n%s", err, out)
-	}
+	binary := build(t)
 	all := number(t, "TGSPOOL_KILLS", 20)
 	seed := number(t, "TGSPOOL_KILL_SEED", int(time.Now().UnixNano()&0xffffff))
 	t.Logf("%d kills, seed %d", all, seed)
@@ -40,6 +36,17 @@ func TestKill(t *testing.T) {
 			test(t, newRig(t, binary, uint64(seed)))
 		})
 	}
+}
+
+// build makes the real binary.
+func build(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "tgspool")
+	command := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("building the binary: %v\n%s", err, out)
+	}
+	return binary
 }
 
 // number reads a number from the environment.

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	rigToken   = "4242:KILL-KILL-KILL-KILL-KILL-KILL-KILL-"
+	rigToken   = "4242:KILL-KILL-KILL-KILL-KILL-KILL-KILL-" //nolint:gosec // no secret: only the simulator knows it
 	rigBotID   = 4242
 	rigChats   = 12
 	workers    = 8
@@ -60,17 +60,14 @@ type running struct {
 
 // newRig serves a simulator and writes the settings.
 func newRig(t *testing.T, binary string, seed uint64) *rig {
-	dir, err := os.MkdirTemp("", "tgspool-kill-") // t.TempDir is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := t.TempDir()
 	r := &rig{
 		t: t, binary: binary, dir: dir, rng: rand.New(rand.NewPCG(seed, 0)),
 		settings: filepath.Join(dir, "tgspool.toml"), store: filepath.Join(dir, "spool.db"),
 	}
 	base := r.serveSimulator()
 	r.writeSettings(base)
+	var err error
 	if r.log, err = os.Create(filepath.Join(dir, "daemon.log")); err != nil {
 		t.Fatal(err)
 	}

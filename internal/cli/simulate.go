@@ -15,7 +15,7 @@ import (
 )
 
 // simulatedToken is the account that simulate serves when it isn't told.
-const simulatedToken = "123456:SIMULATOR-SIMULATOR-SIMULATOR-SIMUL" //nolint:gosec // no secret: nobody but the simulator knows it
+const simulatedToken = "123456:SIMULATOR-SIMULATOR-SIMULATOR-SIMUL"
 
 // firstVisitor is the id of the first of the made-up chats that --feed writes from.
 const firstVisitor, visitors = 70_001, 20

@@ -227,12 +227,9 @@ func newArrivals() *arrivals { return &arrivals{changed: make(chan struct{})} }
 // follow reads the simulator's journal as it grows, until ctx ends.
 func (a *arrivals) follow(ctx context.Context, sim *telegramsim.Remote) error {
 	const patience = 10 * time.Second
-	for read := 0; ; {
+	for read := 0; ctx.Err() == nil; {
 		list, err := sim.JournalAfter(ctx, read, patience)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			return err
 		}
 		read += len(list)
@@ -246,6 +243,7 @@ func (a *arrivals) follow(ctx context.Context, sim *telegramsim.Remote) error {
 		a.changed = make(chan struct{})
 		a.mu.Unlock()
 	}
+	return nil
 }
 
 func (a *arrivals) count() int {

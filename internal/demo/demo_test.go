@@ -34,7 +34,7 @@ echo broken >&2; exit 3`
 		"nobody is controlled": {simulates, "asking simulator"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := shortTemp(t)
+			dir := temp(t)
 			_, err := demo.Run(t.Context(), demo.Options{Executable: program(t, c.script), Progress: io.Discard})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
@@ -43,7 +43,7 @@ echo broken >&2; exit 3`
 		})
 	}
 	t.Run("no program", func(t *testing.T) {
-		dir := shortTemp(t)
+		dir := temp(t)
 		if _, err := demo.Run(t.Context(), demo.Options{Executable: "/nonexistent", Progress: io.Discard}); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("error %v", err)
 		}
@@ -53,7 +53,7 @@ echo broken >&2; exit 3`
 
 // TestRun_Interrupted: a run that is ended while it waits cleans up as well.
 func TestRun_Interrupted(t *testing.T) {
-	dir := shortTemp(t)
+	dir := temp(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := demo.Run(ctx, demo.Options{Executable: program(t, "exec sleep 60"), Progress: io.Discard})
@@ -65,7 +65,7 @@ func TestRun_Interrupted(t *testing.T) {
 
 // TestRun_Keep keeps the folder and says where it is.
 func TestRun_Keep(t *testing.T) {
-	dir := shortTemp(t)
+	dir := temp(t)
 	var told strings.Builder
 	script := "case $1 in simulate) echo api http://127.0.0.1:1; echo control http://127.0.0.1:1; exec sleep 60;; esac; exit 3"
 	if _, err := demo.Run(t.Context(), demo.Options{Executable: program(t, script), Progress: &told, Keep: true}); err == nil {
@@ -80,14 +80,10 @@ func TestRun_Keep(t *testing.T) {
 	}
 }
 
-// shortTemp makes a folder for temporary files in which sockets have room.
-func shortTemp(t *testing.T) string {
+// temp makes the folder for temporary files.
+func temp(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "demo-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	return dir
 }

@@ -7,7 +7,8 @@ import (
 	"io"
 )
 
-// ErrTryAgain: the handler had a bad moment. The program ends with EX_TEMPFAIL.
+// ErrTryAgain says that the handler has had a bad moment: the program is to end
+// with EX_TEMPFAIL.
 var ErrTryAgain = errors.New("not now")
 
 // Handle is the bot's own code: it reads an update and prints the calls that it

@@ -15,7 +15,7 @@ import (
 
 const (
 	botID    = 424242
-	botToken = "424242:DEMO-DEMO-DEMO-DEMO-DEMO-DEMO-DEMO-" //nolint:gosec // no secret: nobody but the simulator knows it
+	botToken = "424242:DEMO-DEMO-DEMO-DEMO-DEMO-DEMO-DEMO-"
 	botName  = "demo"
 
 	// The daemon's limits, and the simulator's, which are a little wider: what
