@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/scripts/bench/kit"
+)
+
+// Do carries out the operations that only the spool has.
+func (o *ours) Do(r kit.Request) (kit.Reply, error) {
+	switch r.Op {
+	case "cycle":
+		return o.cycle(r)
+	case "cycle-behind":
+		return o.cycleBehind(r)
+	case "path":
+		return o.path(r)
+	case "claim":
+		return o.claims(r)
+	}
+	return kit.Reply{}, fmt.Errorf("unknown operation %q", r.Op)
+}
+
+// cycle sends jobs one after the other: each is queued, claimed, sent and
+// completed before the next one comes.
+func (o *ours) cycle(r kit.Request) (kit.Reply, error) {
+	stop, err := o.send(r.Workers, &wire{})
+	if err != nil {
+		return kit.Reply{}, err
+	}
+	ctx := context.Background()
+	for range r.N {
+		id, err := o.enqueue(o.i.Add(1), r.Key)
+		if err == nil {
+			_, err = o.store.Wait(ctx, id)
+		}
+		if err != nil {
+			return kit.Reply{}, err
+		}
+	}
+	return kit.Reply{N: r.N}, stop()
+}
+
+// cycleBehind does the same where a long queue waits: each round queues one job,
+// and lets one call out, whose completion claims the next.
+func (o *ours) cycleBehind(r kit.Request) (kit.Reply, error) {
+	w := &wire{step: make(chan struct{})}
+	calling := make(chan struct{}, 1)
+	w.at = func(int64) { calling <- struct{}{} }
+	stop, err := o.send(1, w)
+	if err != nil {
+		return kit.Reply{}, err
+	}
+	<-calling
+	for range r.N {
+		if _, err := o.enqueue(o.i.Add(1), r.Key); err != nil {
+			return kit.Reply{}, err
+		}
+		<-w.step
+		<-calling
+	}
+	go func() { <-w.step }()
+	return kit.Reply{N: r.N}, stop()
+}
+
+// path takes updates in, has them handled, and sends the replies: the whole way
+// of a message. The handlers only answer. With one producer each message is
+// through before the next one comes.
+func (o *ours) path(r kit.Request) (kit.Reply, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	all := make(chan struct{})
+	stop, err := o.send(r.Workers, &wire{at: func(n int64) {
+		if n == int64(r.N) {
+			close(all)
+		}
+	}})
+	if err != nil {
+		return kit.Reply{}, err
+	}
+	replies := make(chan int64, r.N)
+	var handlers sync.WaitGroup
+	for range parallel {
+		handlers.Go(func() { o.handle(ctx, replies) })
+	}
+	producers := 64
+	if r.Workers == 1 {
+		producers = 1
+	}
+	first := o.i.Add(int64(r.N)) - int64(r.N)
+	var i int64
+	var mu sync.Mutex
+	_, err = kit.Together(producers, r.N, time.Hour, func() (bool, error) {
+		mu.Lock()
+		i++
+		update := newUpdate(first + i)
+		mu.Unlock()
+		if _, err := o.bot.Intake(ctx, spool.Batch{Updates: []spool.NewUpdate{update}, Offset: update.ID + 1, SetOffset: true}); err != nil {
+			return false, err
+		}
+		if producers > 1 {
+			return true, nil
+		}
+		_, err := o.store.Wait(ctx, <-replies)
+		return true, err
+	})
+	if err == nil {
+		<-all
+	}
+	cancel()
+	handlers.Wait()
+	if stopErr := stop(); err == nil {
+		err = stopErr
+	}
+	return kit.Reply{N: r.N}, err
+}
+
+const (
+	route    = "bench"
+	parallel = 8 // handlers at once, the settings' default
+)
+
+// handle answers updates until ctx ends.
+func (o *ours) handle(ctx context.Context, replies chan<- int64) {
+	for {
+		lease, err := o.bot.ClaimUpdate(ctx, route)
+		if err != nil {
+			return
+		}
+		queued, err := o.bot.Handled(ctx, lease, spool.Handling{Jobs: []spool.NewJob{o.job(lease.Seq)}})
+		if err != nil {
+			return
+		}
+		replies <- queued[0].Job.ID
+	}
+}
+
+func newUpdate(i int64) spool.NewUpdate {
+	chat := kit.Chat(i)
+	return spool.NewUpdate{
+		ID: 500_000_000 + i, HasID: true, Kind: "message", OrderKey: strconv.FormatInt(chat, 10),
+		Raw: fmt.Appendf(nil, `{"update_id":%d,"message":{"message_id":%d,"from":{"id":%d,"is_bot":false,"first_name":"Ada",`+
+			`"language_code":"en"},"chat":{"id":%d,"first_name":"Ada","type":"private"},"date":1893456000,"text":"hello"}}`,
+			500_000_000+i, i, chat, chat),
+		UserID: chat, Chat: &spool.ChatSeen{ID: chat, Type: "private"}, Route: spool.Route{Handler: route},
+	}
+}
+
+// claims measures claims alone: how long one takes and what it writes. The jobs
+// are completed outside of the clock.
+func (o *ours) claims(r kit.Request) (kit.Reply, error) {
+	ctx := context.Background()
+	took := make([]time.Duration, 0, r.N)
+	var written int64
+	for range r.N {
+		before, start := kit.Written(), time.Now()
+		c, err := o.bot.Claim(ctx)
+		if err != nil {
+			return kit.Reply{}, err
+		}
+		took = append(took, time.Since(start))
+		written += kit.Written() - before
+		v := spool.Verdict{State: spool.Done, Reached: true, Result: []byte(`{"message_id":1}`)}
+		if _, err := o.bot.Settle(ctx, c, v); err != nil {
+			return kit.Reply{}, err
+		}
+	}
+	slices.Sort(took)
+	return kit.Reply{N: r.N, P50: took[len(took)/2], Written: written}, nil
+}
