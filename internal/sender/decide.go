@@ -120,12 +120,8 @@ func unknown(v *spool.Verdict, c *spool.Claim, s situation) {
 		return
 	}
 	switch c.OnUncertain {
-	case spool.PolicyResend:
-		retry(v, c, s)
-	case spool.PolicyResendMarked:
-		if retry(v, c, s); v.State == spool.Pending {
-			v.Params = marked(c.Method, c.Params)
-		}
+	case spool.PolicyResend, spool.PolicyResendMarked:
+		retry(v, c, s) // the next attempt marks it
 	case spool.PolicyDrop:
 		v.State = spool.Cancelled
 	case spool.PolicyHold:

@@ -57,12 +57,20 @@ func (s *Sender) attempt(work context.Context, c *spool.Claim) spool.Verdict {
 	return verdict
 }
 
-// request makes the call out of the job, with the chat's present id.
+// request makes the call out of the job, with the chat's present id, and with a
+// note that it may be a repeat where that was agreed.
 func (s *Sender) request(c *spool.Claim) botapi.Request {
 	r := botapi.Request{
 		Method:  c.Method,
 		Params:  addressed(c.Params, c.ChatID, c.Chat),
 		Timeout: s.options.RequestTimeout,
+	}
+	// Here and not with the verdict, since the end of the process may have been
+	// what made the first attempt's outcome unknown.
+	if c.MaybeSent && c.OnUncertain == spool.PolicyResendMarked {
+		if note := marked(c.Method, r.Params); note != nil {
+			r.Params = note
+		}
 	}
 	for _, f := range c.Files {
 		r.Files = append(r.Files, botapi.File{

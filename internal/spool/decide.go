@@ -113,7 +113,11 @@ func (t *txn) vacate(b *Bot, r *jobRec) {
 		t.del(bLive, liveKey(b.num, r.ID))
 		return
 	}
-	t.del(standOf(r.state), stateKey(b.num, r.state.code(), r.ID))
+	if k := stateKey(b.num, r.state.code(), r.ID); r.state.Ended() {
+		t.delEnded(b, bEnded, k)
+	} else {
+		t.del(bParked, k)
+	}
 	if r.DecideBy != 0 {
 		t.dropTimer(timerKey(r.DecideBy, timerUncertain, b.num, uint64(r.ID)))
 		t.dropTimer(timerKey(r.DecideBy, timerFlood, b.num, uint64(r.ID)))

@@ -22,6 +22,9 @@ var (
 	ErrChatInactive = errors.New("chat is inactive")
 	// ErrFull: the disk or the size limit leaves no room. Nothing was stored.
 	ErrFull = errors.New("spool is full")
+	// ErrReadOnly: the file system doesn't take changes any more, as after a
+	// power cut or with a worn card. Nothing was stored.
+	ErrReadOnly = errors.New("spool is on a read-only file system")
 	// ErrClosed: the store is closed or closing. Nothing was stored.
 	ErrClosed = errors.New("spool is closed")
 	// ErrLocked: another process has the store open.

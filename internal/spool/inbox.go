@@ -21,7 +21,7 @@ func (b *Bot) Intake(ctx context.Context, batch Batch) (Taken, error) {
 		size += len(batch.Updates[i].Raw) + 128
 	}
 	var taken Taken
-	err := b.s.do(ctx, size, func(t *txn) error {
+	err := b.s.add(ctx, size, addsMuch, func(t *txn) error {
 		taken = Taken{}
 		for i := range batch.Updates {
 			t.takeIn(b, &batch.Updates[i], &taken)
@@ -160,7 +160,7 @@ func (t *txn) shelve(b *Bot, r *updateRec, from, to UpdateState) {
 	r.state, r.Updated, r.NextAt = to, t.now, 0
 	t.countUpdate(b, from, to)
 	k := stateKey(b.num, to.code(), r.Seq)
-	t.put(bInEnded, k, encode(k, r))
+	t.putEnded(b, bInEnded, k, encode(k, r))
 }
 
 // inQueued is the value of an inqueue entry.
@@ -308,7 +308,7 @@ func (b *Bot) UpdateByID(id int64) (u Update, err error) {
 func (b *Bot) Replay(ctx context.Context, seq int64, fresh bool) (Update, error) {
 	return b.moveUpdate(ctx, seq, UpdateOpen, func(t *txn, r *updateRec) {
 		from := r.state
-		t.del(bInEnded, stateKey(b.num, from.code(), seq))
+		t.delEnded(b, bInEnded, stateKey(b.num, from.code(), seq))
 		r.Attempts, r.NextAt, r.StaleAt, r.Error, r.Output = 0, 0, 0, "", ""
 		r.Replays++
 		if fresh {
@@ -327,7 +327,7 @@ func (b *Bot) Drop(ctx context.Context, seq int64) (Update, error) {
 			t.shelve(b, r, UpdateOpen, UpdateIgnored)
 			return
 		}
-		t.del(bInEnded, stateKey(b.num, r.state.code(), seq))
+		t.delEnded(b, bInEnded, stateKey(b.num, r.state.code(), seq))
 		t.countUpdate(b, r.state, "")
 		t.shelve(b, r, "", UpdateIgnored)
 	})

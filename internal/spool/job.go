@@ -118,10 +118,9 @@ type Verdict struct {
 	Evidence *Evidence
 	Result   json.RawMessage
 
-	RetryAt  time.Time       // with Pending: not before this
-	GiveBack bool            // with Pending or Held: the attempt doesn't count
-	HeldBy   string          // with Held
-	Params   json.RawMessage // with Pending: replaces the parameters (a marked resend, a fallback)
+	RetryAt  time.Time // with Pending: not before this
+	GiveBack bool      // with Pending or Held: the attempt doesn't count
+	HeldBy   string    // with Held
 
 	// Reached: request bytes may have reached Telegram, so that the chat's gap
 	// and window count it.

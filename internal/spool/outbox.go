@@ -15,7 +15,7 @@ func (b *Bot) Enqueue(ctx context.Context, jobs ...NewJob) ([]Queued, error) {
 		}
 	}
 	var out []Queued
-	err := b.s.do(ctx, sizeOf(jobs), func(t *txn) error {
+	err := b.s.add(ctx, sizeOf(jobs), fillingOf(jobs), func(t *txn) error {
 		out = make([]Queued, 0, len(jobs))
 		if err := t.admissible(b, jobs); err != nil {
 			return err
@@ -36,6 +36,19 @@ func sizeOf(jobs []NewJob) (n int) {
 		n += len(jobs[i].Params) + 128
 	}
 	return n
+}
+
+// fillingOf tells a small posting from one that a full store turns away.
+func fillingOf(jobs []NewJob) filling {
+	if sizeOf(jobs) > smallJob {
+		return addsMuch
+	}
+	for i := range jobs {
+		if len(jobs[i].Files) > 0 {
+			return addsMuch
+		}
+	}
+	return addsSmall
 }
 
 func (j *NewJob) check() error {
@@ -184,7 +197,11 @@ func (t *txn) putLive(b *Bot, r *jobRec) {
 // putParked writes a job that is neither.
 func (t *txn) putParked(b *Bot, r *jobRec) {
 	k := stateKey(b.num, r.state.code(), r.ID)
-	t.put(standOf(r.state), k, encode(k, r))
+	if r.state.Ended() {
+		t.putEnded(b, bEnded, k, encode(k, r))
+	} else {
+		t.put(bParked, k, encode(k, r))
+	}
 }
 
 // standOf is the bucket in which jobs of a state stand.

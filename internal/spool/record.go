@@ -86,6 +86,7 @@ type botRec struct {
 	DeadHour []int64 `cbor:"10,keyasint,omitempty"` // hour number, count, hour number, count, …
 	Routes   string  `cbor:"11,keyasint,omitempty"` // fingerprint of the routes that inready was made by
 	Turn     uint64  `cbor:"12,keyasint,omitempty"` // claims so far: every tenth goes to a lower lane
+	Ended    int64   `cbor:"13,keyasint,omitempty"` // bytes of ended records and their bodies
 }
 
 // updateRec is an update on disk.

@@ -9,137 +9,216 @@ import (
 	"time"
 )
 
-// Retention runs once an hour, in transactions of at most sweepBatch removals.
 const (
 	sweepInterval = time.Hour
-	sweepBatch    = 256
+	sweepBatch    = 256            // removals in one transaction
 	seenAtLeast   = 48 * time.Hour // an update_id is remembered that long, whatever the settings
 )
 
-// sweep removes ended records whose time is over. Ids ascend with time, so the
-// old ones stand first: it looks at no more than it removes, and one more.
-func (t *txn) sweep() {
-	s := t.s
-	if s.nextSweep == 0 {
-		s.nextSweep = t.now + int64(time.Minute) // not in the rush of a start
-		return
-	}
-	if t.now < s.nextSweep {
-		return
-	}
-	if !s.clock.ok.Load() { // nothing is removed while nobody knows how old it is
-		s.nextSweep = t.now + int64(sweepInterval)
-		return
-	}
-	removed := 0
-	for _, b := range s.all {
-		removed += t.sweepJobs(b, sweepBatch-removed)
-		removed += t.sweepUpdates(b, sweepBatch-removed)
-	}
-	next := t.now + int64(sweepInterval)
-	if removed >= sweepBatch {
-		next = t.now + int64(100*time.Millisecond) // room for others in between
-	}
-	s.nextSweep = next
+// stand is one prefix of ended records: a bot's jobs or updates of one state.
+type stand struct {
+	b      *Bot
+	bucket []byte
+	state  byte
+	keep   int64 // nanoseconds
 }
 
-func (t *txn) keepJob(s State) int64 {
-	if s == Dead {
-		return int64(t.s.keep.Dead)
-	}
-	return int64(t.s.keep.Done)
-}
+func (st stand) prefix() key { return stateKey(st.b.num, st.state, 0)[:3] }
 
-func (t *txn) keepUpdate(s UpdateState) int64 {
-	if s == UpdateDead {
-		return int64(t.s.keep.Dead)
-	}
-	return int64(max(t.s.keep.Handled, seenAtLeast))
-}
-
-func (t *txn) sweepJobs(b *Bot, room int) int {
-	var old []*jobRec
-	for _, st := range States() {
-		if !st.Ended() {
-			continue
-		}
-		p := stateKey(b.num, st.code(), 0)[:3]
-		t.each(bEnded, p, p, func(k, v []byte) bool {
-			r, err := decode[jobRec](k, v)
-			if err != nil {
-				r = &jobRec{ID: int64(u64at(k, 3))} // damaged and ended: nothing to keep it for
+// stands lists where ended records stand.
+func (t *txn) stands() (list []stand) {
+	k := t.s.keep
+	for _, b := range t.s.all {
+		for _, st := range States() {
+			if st.Ended() {
+				list = append(list, stand{b, bEnded, st.code(), int64(pickKeep(st == Dead, k.Dead, k.Done))})
 			}
-			if r.Updated+t.keepJob(st) > t.now {
+		}
+		for _, st := range UpdateStates() {
+			if st.Ended() {
+				keep := pickKeep(st == UpdateDead, k.Dead, max(k.Handled, seenAtLeast))
+				list = append(list, stand{b, bInEnded, st.code(), int64(keep)})
+			}
+		}
+	}
+	return list
+}
+
+func pickKeep(dead bool, ifDead, otherwise time.Duration) time.Duration {
+	if dead {
+		return ifDead
+	}
+	return otherwise
+}
+
+// sweep removes ended records whose time is over, once an hour, and the oldest
+// ones whenever all together take more than they may. Ids ascend with time, so
+// the old ones stand first: it looks at no more than it removes, and one more.
+func (t *txn) sweep() {
+	t.sweepBySize()
+	s := t.s
+	switch {
+	case s.nextSweep == 0:
+		s.nextSweep = t.now + int64(time.Minute) // not in the rush of a start
+	case t.now < s.nextSweep:
+	case !s.clock.ok.Load(): // nobody knows how old anything is
+		s.nextSweep = t.now + int64(sweepInterval)
+	default:
+		removed := 0
+		for _, st := range t.stands() {
+			removed += t.sweepStand(st, sweepBatch-removed, func(updated int64) bool { return updated+st.keep <= t.now })
+		}
+		s.nextSweep = t.now + int64(sweepInterval)
+		if removed >= sweepBatch {
+			s.nextSweep = t.now + int64(100*time.Millisecond) // room for others in between
+		}
+	}
+}
+
+func (s *Store) endedBytes() (n int64) {
+	for _, b := range s.all {
+		n += b.rec.Ended
+	}
+	return n
+}
+
+// sweepBySize removes the oldest ended records until the rest has room again,
+// with a margin, so that not every commit removes one.
+func (t *txn) sweepBySize() {
+	s := t.s
+	if s.endedBytes() <= s.keepSize {
+		return
+	}
+	for n := 0; s.endedBytes() > s.keepSize/100*98 && n < sweepBatch; {
+		oldest, at := stand{}, int64(0)
+		for _, st := range t.stands() {
+			if u, ok := t.oldest(st); ok && (oldest.b == nil || u < at) {
+				oldest, at = st, u
+			}
+		}
+		if oldest.b == nil {
+			return
+		}
+		n += t.sweepStand(oldest, 16, func(int64) bool { return true })
+	}
+}
+
+// oldest is when the first record of a stand ended.
+func (t *txn) oldest(st stand) (updated int64, ok bool) {
+	k, v := t.first(st.bucket, st.prefix())
+	if k == nil {
+		return 0, false
+	}
+	return updatedOf(st.bucket, k, v), true
+}
+
+// updatedOf is when an ended record was last changed; a damaged one is as old
+// as can be, since there is nothing to keep it for. Only that field is read.
+func updatedOf(bucket, k, v []byte) int64 {
+	value, err := unseal(k, v)
+	if err != nil {
+		return 0
+	}
+	if string(bucket) == string(bEnded) {
+		var r struct {
+			Updated int64 `cbor:"25,keyasint"`
+		}
+		_ = decMode.Unmarshal(value, &r) // 0 when it can't be read
+		return r.Updated
+	}
+	var r struct {
+		Updated int64 `cbor:"10,keyasint"`
+	}
+	_ = decMode.Unmarshal(value, &r)
+	return r.Updated
+}
+
+// sweepStand removes the first records of a stand while they may go.
+func (t *txn) sweepStand(st stand, room int, gone func(updated int64) bool) int {
+	var keys [][]byte
+	if room > 0 {
+		t.each(st.bucket, st.prefix(), st.prefix(), func(k, v []byte) bool {
+			if !gone(updatedOf(st.bucket, k, v)) {
 				return false
 			}
-			r.state = st
-			old = append(old, r)
-			return len(old) < room
+			keys = append(keys, slices.Clone(k))
+			return len(keys) < room
 		})
 	}
-	for _, r := range old {
-		t.removeJob(b, r)
+	for _, k := range keys {
+		if string(st.bucket) == string(bEnded) {
+			t.removeJob(st, k)
+		} else {
+			t.removeUpdate(st, k)
+		}
 	}
-	return len(old)
+	return len(keys)
 }
 
-func (t *txn) removeJob(b *Bot, r *jobRec) {
-	t.del(bEnded, stateKey(b.num, r.state.code(), r.ID))
-	if r.InBody {
-		t.del(bBody, bodyKey(r.ID))
+// putEnded and delEnded keep count of what ended records take.
+func (t *txn) putEnded(b *Bot, bucket []byte, k key, v []byte) {
+	t.put(bucket, k, v)
+	b.rec.Ended += int64(len(v) + t.bodyLen(b, bucket, k))
+	t.touchBot(b)
+}
+
+func (t *txn) delEnded(b *Bot, bucket []byte, k key) {
+	b.rec.Ended -= int64(len(t.get(bucket, k)) + t.bodyLen(b, bucket, k))
+	t.touchBot(b)
+	t.del(bucket, k)
+}
+
+// bodyLen is the size of the payload that stands apart from a record.
+func (t *txn) bodyLen(b *Bot, bucket []byte, k key) int {
+	id := int64(u64at(k, 3))
+	if string(bucket) == string(bEnded) {
+		return len(t.get(bBody, bodyKey(id)))
 	}
-	t.count(b, r.state, "")
+	return len(t.get(bInBody, inBodyKey(b.num, id)))
+}
+
+func (t *txn) removeJob(st stand, k key) {
+	id := int64(u64at(k, 3))
+	r, err := decode[jobRec](k, t.get(bEnded, k))
+	t.delEnded(st.b, bEnded, k)
+	if bk := bodyKey(id); t.get(bBody, bk) != nil {
+		t.del(bBody, bk)
+	}
+	t.count(st.b, States()[st.state], "")
+	if err != nil {
+		return
+	}
 	if r.Key != "" && !r.Reply && r.KeyUntil <= t.now {
-		k := dedupeKey(b.num, r.Key)
-		if v := t.get(bKey, k); len(v) == 16 && int64(binary.BigEndian.Uint64(v)) == r.ID {
-			t.del(bKey, k)
+		dk := dedupeKey(st.b.num, r.Key)
+		if v := t.get(bKey, dk); len(v) == 16 && int64(binary.BigEndian.Uint64(v)) == id {
+			t.del(bKey, dk)
 		}
 	}
 	if len(r.Files) > 0 {
-		dir := filepath.Join(t.s.Dir(), "files", strconv.FormatInt(r.ID, 10))
+		dir := filepath.Join(t.s.Dir(), "files", strconv.FormatInt(id, 10))
 		t.after = append(t.after, func() { _ = os.RemoveAll(dir) })
 	}
 }
 
-func (t *txn) sweepUpdates(b *Bot, room int) int {
-	var old []*updateRec
-	for _, st := range UpdateStates() {
-		if !st.Ended() {
-			continue
+func (t *txn) removeUpdate(st stand, k key) {
+	seq := int64(u64at(k, 3))
+	r, err := decode[updateRec](k, t.get(bInEnded, k))
+	if err == nil {
+		r = t.fullUpdate(st.b, r)
+	}
+	t.delEnded(st.b, bInEnded, k)
+	if bk := inBodyKey(st.b.num, seq); t.get(bInBody, bk) != nil {
+		t.del(bInBody, bk)
+	}
+	t.countUpdate(st.b, UpdateStates()[st.state], "")
+	switch {
+	case err != nil:
+	case !r.HasID:
+		t.del(bKey, dedupeKey(st.b.num, malformedKey(&NewUpdate{Raw: r.Raw})))
+	default:
+		sk := seenKey(st.b.num, r.UpdateID)
+		if slices.Equal(t.get(bSeen, sk), u64bytes(uint64(seq))) {
+			t.del(bSeen, sk)
 		}
-		p := stateKey(b.num, st.code(), 0)[:3]
-		t.each(bInEnded, p, p, func(k, v []byte) bool {
-			r, err := decode[updateRec](k, v)
-			if err != nil {
-				r = &updateRec{Seq: int64(u64at(k, 3))}
-			}
-			if r.Updated+t.keepUpdate(st) > t.now {
-				return false
-			}
-			r.state = st
-			old = append(old, r)
-			return len(old) < room
-		})
-	}
-	for _, r := range old {
-		t.removeUpdate(b, r)
-	}
-	return len(old)
-}
-
-func (t *txn) removeUpdate(b *Bot, r *updateRec) {
-	full := t.fullUpdate(b, r)
-	t.del(bInEnded, stateKey(b.num, r.state.code(), r.Seq))
-	if r.InBody {
-		t.del(bInBody, inBodyKey(b.num, r.Seq))
-	}
-	t.countUpdate(b, r.state, "")
-	if !r.HasID {
-		t.del(bKey, dedupeKey(b.num, malformedKey(&NewUpdate{Raw: full.Raw})))
-		return
-	}
-	k := seenKey(b.num, r.UpdateID)
-	if slices.Equal(t.get(bSeen, k), u64bytes(uint64(r.Seq))) {
-		t.del(bSeen, k)
 	}
 }

@@ -128,9 +128,6 @@ func (t *txn) requeue(b *Bot, r *jobRec, v Verdict) {
 		t.leave(b, r, Running, v)
 		return
 	}
-	if v.Params != nil {
-		t.setParams(r, v.Params)
-	}
 	r.RetryAt = t.s.clock.ns(v.RetryAt)
 	r.state = Pending
 	t.count(b, Running, Pending)
@@ -141,18 +138,6 @@ func (t *txn) requeue(b *Bot, r *jobRec, v Verdict) {
 // clock isn't known.
 func (t *txn) expired(r *jobRec) bool {
 	return r.ExpiresAt != 0 && r.ExpiresAt <= t.now && t.s.clock.ok.Load()
-}
-
-func (t *txn) setParams(r *jobRec, params []byte) {
-	if r.InBody {
-		t.del(bBody, bodyKey(r.ID))
-	}
-	r.Params, r.InBody = params, false
-	if len(params) > inlineMax {
-		k := bodyKey(r.ID)
-		t.put(bBody, k, seal(k, params))
-		r.Params, r.InBody = nil, true
-	}
 }
 
 // leave moves a job out of live: it is uncertain, held, or ended.

@@ -4,7 +4,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 )
 
 // Status is the store at one moment.
@@ -37,10 +36,7 @@ func (s *Store) Status() Status {
 	if fi, err := os.Stat(s.path); err == nil {
 		st.SizeBytes = fi.Size()
 	}
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(s.Dir(), &fs); err == nil {
-		st.FreeBytes = int64(fs.Bavail) * int64(fs.Bsize) //nolint:unconvert // the field's type differs between architectures
-	}
+	st.FreeBytes = s.freeBytes()
 	now := s.clock.now()
 	for _, b := range s.Bots() {
 		rec := b.public.Load()

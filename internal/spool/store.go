@@ -26,6 +26,9 @@ type Options struct {
 	Path   string       // the store's file; its folder is made when missing
 	Logger *slog.Logger // nil: silent
 	Keep   Keep
+	// KeepSize bounds what ended records take, in bytes; 0: 256 MiB. The oldest
+	// go first, however young they are.
+	KeepSize int64
 	// MaxSize bounds the file in bytes; 0: 1 GiB, 256 MiB where an address has
 	// 32 bits. At the limit nothing new is taken, what is there drains.
 	MaxSize int64
@@ -38,12 +41,13 @@ type Options struct {
 
 // Store is an open spool. Its methods may be called from any goroutine.
 type Store struct {
-	path  string
-	db    *bolt.DB
-	lock  *lockFile
-	log   *slog.Logger
-	clock *timeline
-	keep  Keep
+	path     string
+	db       *bolt.DB
+	lock     *lockFile
+	log      *slog.Logger
+	clock    *timeline
+	keep     Keep
+	keepSize int64
 
 	ops     chan *op      // transitions on their way to the writer
 	kicks   chan struct{} // some bot's gate may have opened
@@ -62,6 +66,9 @@ type Store struct {
 	nextJob   int64
 	leaseSeed uint64
 	nextSweep int64
+	room      room
+	failures  int // commits that have failed in a row
+	disk      disk
 }
 
 // Open opens the store at o.Path, makes it when it isn't there, and starts its
@@ -79,6 +86,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s.keep.Done = orDefault(s.keep.Done, 72*time.Hour)
 	s.keep.Handled = orDefault(s.keep.Handled, 72*time.Hour)
 	s.keep.Dead = orDefault(s.keep.Dead, 720*time.Hour)
+	if s.keepSize = o.KeepSize; s.keepSize <= 0 {
+		s.keepSize = 256 << 20
+	}
 	if err := os.MkdirAll(filepath.Dir(o.Path), 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of spool %q: %w", o.Path, err)
 	}
@@ -94,6 +104,12 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		s.lock.release()
 		return nil, errors.Join(err, s.db.Close())
 	}
+	s.room.limit = o.MaxSize
+	if s.room.limit <= 0 {
+		s.room.limit = defaultMaxSize
+	}
+	s.disk = disk{commit: (*bolt.Tx).Commit, free: s.freeBytes}
+	s.keepReserve()
 	go s.write()
 	return s, nil
 }

@@ -25,6 +25,7 @@ const (
 type op struct {
 	fn   func(*txn) error
 	size int        // bytes that it is about to store
+	adds filling    // what it does to the space that is left
 	done chan error // buffered: the writer never waits for a caller
 }
 
@@ -32,7 +33,15 @@ type op struct {
 // only until the writer has taken it: from then on it happens, and the caller
 // must hear how it went.
 func (s *Store) do(ctx context.Context, size int, fn func(*txn) error) error {
-	o := &op{fn: fn, size: size, done: make(chan error, 1)}
+	return s.submit(ctx, &op{fn: fn, size: size, adds: ends, done: make(chan error, 1)})
+}
+
+// add is do for what grows the store.
+func (s *Store) add(ctx context.Context, size int, adds filling, fn func(*txn) error) error {
+	return s.submit(ctx, &op{fn: fn, size: size, adds: adds, done: make(chan error, 1)})
+}
+
+func (s *Store) submit(ctx context.Context, o *op) error {
 	select {
 	case s.ops <- o:
 	case <-s.stop:
@@ -95,19 +104,24 @@ func (s *Store) gather(first *op) []*op {
 
 // run puts a batch into one transaction and answers each caller. A transition
 // that fails after it has written something (a fault of the program) would
-// take its neighbours with it: it is answered and the others run again.
+// take its neighbours with it: it is answered and the others run again. So it
+// is when the disk is full, where those that add most give way.
 func (s *Store) run(batch []*op) (next int64) {
 	s.health.since.Store(time.Now().UnixNano())
 	defer s.health.since.Store(0)
+	batch = s.admit(batch)
 	for {
 		errs, bad, next, err := s.attempt(batch)
 		if bad >= 0 {
 			batch[bad].done <- errs[bad]
 			batch = append(batch[:bad:bad], batch[bad+1:]...)
-			if len(batch) == 0 {
-				return s.retrySoon(next)
-			}
 			continue
+		}
+		if errors.Is(err, ErrFull) {
+			if rest, again := s.noRoom(batch); again {
+				batch = rest
+				continue
+			}
 		}
 		for i, o := range batch {
 			if err != nil && errs[i] == nil {
@@ -115,21 +129,34 @@ func (s *Store) run(batch []*op) (next int64) {
 			}
 			o.done <- errs[i]
 		}
+		s.tellTrouble(err)
 		if err != nil {
-			s.log.Error("a commit failed", slog.Any("err", err))
 			return s.retrySoon(next)
 		}
 		return next
 	}
 }
 
+// tellTrouble logs the first failure of a row, and its end.
+func (s *Store) tellTrouble(err error) {
+	switch {
+	case err != nil:
+		if s.failures++; s.failures == 1 {
+			s.log.Error("the store can't be written", slog.Any("err", err))
+		}
+	case s.failures > 0:
+		s.log.Info("the store can be written again", slog.Int("count", s.failures))
+		s.failures = 0
+	}
+}
+
 // retrySoon bounds how often a store that can't be written is tried for the
-// sake of timers alone.
+// sake of timers and waiting workers alone: after 1 s, doubling to 16 s.
 func (s *Store) retrySoon(next int64) int64 {
 	if next == 0 {
 		return 0
 	}
-	return max(next, s.clock.now()+int64(time.Second))
+	return max(next, s.clock.now()+int64(time.Second)<<min(max(s.failures-1, 0), 4))
 }
 
 // attempt runs a batch once. bad is the index of the transition that spoilt
@@ -161,15 +188,16 @@ func (s *Store) attempt(batch []*op) (errs []error, bad int, next int64, err err
 		t.finish()
 		return errs, -1, next, nil
 	}
+	size := tx.Size()
 	s.health.syncing.Store(true)
-	err = tx.Commit()
+	err = s.disk.commit(tx)
 	s.health.syncing.Store(false)
 	if err != nil {
 		t.abandon()
 		return errs, -1, t.now, s.fault(err)
 	}
-	s.health.full.Store(false)
 	s.health.commits.Add(1)
+	s.measure(size)
 	t.finish()
 	return errs, -1, next, nil
 }
@@ -230,8 +258,10 @@ func (t *txn) abandon() {
 // fault gives an error of the file its meaning.
 func (s *Store) fault(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, bolterrors.ErrMaxSizeReached) {
-		s.health.full.Store(true)
 		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	if errors.Is(err, syscall.EROFS) {
+		return fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return ErrClosed
