@@ -109,7 +109,7 @@ func (d *daemon) start(ctx context.Context) error {
 	store, err := spool.Open(ctx, spool.Options{
 		Path: d.cfg.Store.Path, Logger: d.log.With(slog.String("component", "spool")),
 		Keep:    spool.Keep{Done: d.cfg.Store.Keep.Done, Handled: d.cfg.Store.Keep.Handled, Dead: d.cfg.Store.Keep.Dead},
-		MaxSize: d.cfg.Store.MaxSize, Clock: clock, Built: built,
+		KeepSize: d.cfg.Store.KeepSize, MaxSize: d.cfg.Store.MaxSize, Clock: clock, Built: built,
 	})
 	if err != nil {
 		return storeError(err)

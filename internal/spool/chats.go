@@ -237,16 +237,17 @@ func (c *chatRec) windowOpensAt(l Limits, weight int) int64 {
 	return c.Stamps[min(over, len(c.Stamps))-1] + int64(groupWindow)
 }
 
-// spend notes that messages have reached the chat, counted from their end.
-func (c *chatRec) spend(l Limits, now int64, weight int) {
+// spend notes that messages have reached the chat, counted from their end. It
+// reports whether that changes anything.
+func (c *chatRec) spend(l Limits, now int64, weight int) (changed bool) {
 	if weight == 0 {
-		return
+		return false
 	}
 	if l.ChatGap > 0 {
 		c.GapFree = max(c.GapFree, now) + int64(l.ChatGap)*int64(weight)
 	}
 	if l.GroupPerMinute <= 0 || !c.isGroup() {
-		return
+		return l.ChatGap > 0
 	}
 	c.Stamps = slices.DeleteFunc(c.Stamps, func(at int64) bool { return at+int64(groupWindow) <= now })
 	for range weight {
@@ -255,6 +256,7 @@ func (c *chatRec) spend(l Limits, now int64, weight int) {
 	if drop := len(c.Stamps) - l.GroupPerMinute; drop > 0 {
 		c.Stamps = slices.Delete(c.Stamps, 0, drop)
 	}
+	return true
 }
 
 // view makes the public form of a chat.

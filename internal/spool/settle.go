@@ -104,8 +104,7 @@ func (t *txn) learn(b *Bot, r *jobRec, v Verdict) {
 	if c == nil {
 		return
 	}
-	if v.Reached && r.Weight > 0 {
-		c.spend(b.cfg.Limits, t.now, int(r.Weight))
+	if v.Reached && c.spend(b.cfg.Limits, t.now, int(r.Weight)) {
 		t.touchChat(b, r.ChatNo, c)
 	}
 	if until := t.s.clock.ns(v.ChatCooldown); until > c.Cooldown {
