@@ -1,12 +1,14 @@
 package intake
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,9 +28,13 @@ const rejectedRetry = 10 * time.Minute
 type webhookNote struct {
 	// URLs are what Telegram may have by us: two while a change is under way.
 	URLs []string `json:"urls"`
-	// Secret is the hash of the secret that Telegram has taken; empty while that
-	// isn't known.
-	Secret []byte `json:"secret_sha256,omitempty"`
+	// Hash is that of the secret which Telegram has taken; empty while that isn't
+	// known.
+	Hash []byte `json:"sha256,omitempty"`
+}
+
+func (n webhookNote) same(other webhookNote) bool {
+	return slices.Equal(n.URLs, other.URLs) && bytes.Equal(n.Hash, other.Hash)
 }
 
 // webhookInfo is what is read of getWebhookInfo.
@@ -113,24 +119,32 @@ func (l *link) reached() {
 // failed shows what went wrong and returns how long to wait; wake is whether
 // another call's success may end the wait.
 func (l *link) failed(ctx context.Context, o botapi.Outcome) (wait time.Duration, wake bool) {
-	switch {
-	case o.Class == botapi.ClassFlood:
+	if o.Class == botapi.ClassFlood {
 		return o.RetryAfter + rand.N(time.Second), false
-	case o.Class == botapi.ClassFloodUndated:
+	}
+	if o.Class == botapi.ClassFloodUndated {
 		return max(o.RetryAfter, l.failures.next(maxBackoff)), false
-	case o.Class == botapi.ClassUnauthorized:
+	}
+	if o.Class == botapi.ClassUnauthorized {
 		return l.refused(ctx, o)
-	case o.Class == botapi.ClassRejected:
-		l.enter(ctx, Offline, "Telegram doesn't take the webhook: "+clean(o.Description))
-		if !l.rejected {
-			l.rejected = true
-			l.alert(Offline, fmt.Sprintf("Telegram doesn't take the webhook of bot %s: %s. No updates come until it does.",
-				l.bot.Name(), clean(o.Description)))
-		}
-		return l.failures.next(rejectedRetry), false
+	}
+	if o.Class == botapi.ClassRejected {
+		return l.declined(ctx, o)
 	}
 	l.enter(ctx, Offline, reason(o))
 	return l.failures.next(maxBackoff), o.Class == botapi.ClassOffline
+}
+
+// declined handles a webhook that Telegram doesn't take: a wrong port, a host
+// that it can't resolve.
+func (l *link) declined(ctx context.Context, o botapi.Outcome) (wait time.Duration, wake bool) {
+	why := clean(o.Description)
+	l.enter(ctx, Offline, "Telegram doesn't take the webhook: "+why)
+	if !l.rejected {
+		l.rejected = true
+		l.alert(Offline, fmt.Sprintf("Telegram doesn't take the webhook of bot %s: %s. No updates come until it does.", l.bot.Name(), why))
+	}
+	return l.failures.next(rejectedRetry), false
 }
 
 // refused handles a refusal of the token: quiet at first, believed the second time.

@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -84,7 +83,7 @@ func (w *Webhook) rest(ctx context.Context, d time.Duration) bool {
 }
 
 // register asks what Telegram has and sets what differs. It returns what
-// Telegram says afterwards; err is of the spool.
+// Telegram says of it; err is of the spool.
 func (w *Webhook) register(ctx context.Context) (webhookInfo, botapi.Outcome, error) {
 	info, o := w.link.info(ctx)
 	if o.Class != botapi.ClassOK {
@@ -93,34 +92,49 @@ func (w *Webhook) register(ctx context.Context) (webhookInfo, botapi.Outcome, er
 	want, kinds := w.want(), w.kinds(ctx)
 	hash := sha256.Sum256([]byte(want.secret))
 	note, _ := w.link.note(ctx)
-	ours := info.URL == w.url
-	known := slices.Equal(note.URLs, []string{w.url}) && bytes.Equal(note.Secret, hash[:])
-	news := !w.settled && (info.ErrorDate != 0 || !sameKinds(kinds, info.Allowed))
-	if ours && known && !news {
+	final := webhookNote{URLs: []string{w.url}, Hash: hash[:]}
+	if info.URL == w.url && note.same(final) && !w.doubtful(info, kinds) {
 		w.settled, w.contested = true, false
 		w.link.failures.reset()
 		return info, o, nil
 	}
 	w.tellMoved(ctx, info, note)
-	// If we stop before the second note, the next start registers again; either
-	// webhook is known as ours meanwhile.
-	next := webhookNote{URLs: []string{w.url}}
-	for _, u := range note.URLs {
-		if u == info.URL && u != w.url {
-			next.URLs = append(next.URLs, u)
-		}
+	// If we stop before the last note, the next start registers again. Until
+	// then both webhooks are known as ours.
+	between := webhookNote{URLs: final.URLs}
+	if info.URL != w.url && slices.Contains(note.URLs, info.URL) {
+		between.URLs = []string{w.url, info.URL}
 	}
-	if err := w.link.setNote(ctx, next); err != nil {
-		return info, o, err
+	if !slices.Equal(between.URLs, note.URLs) {
+		if err := w.link.setNote(ctx, between); err != nil {
+			return info, o, err
+		}
+		note = between
 	}
 	if o = w.set(ctx, want.secret, kinds); o.Class != botapi.ClassOK {
 		return info, o, nil
 	}
+	if !w.settled {
+		info.ErrorDate = 0 // of before; whether it lasts shows soon
+	}
 	w.settled, w.registered = true, time.Now()
 	w.link.failures.reset()
 	w.link.rejected = false
-	err := w.link.setNote(ctx, webhookNote{URLs: []string{w.url}, Secret: hash[:]})
-	return webhookInfo{URL: w.url, Pending: info.Pending}, o, err
+	if note.same(final) {
+		return info, o, nil
+	}
+	return info, o, w.link.setNote(ctx, final)
+}
+
+// doubtful reports whether a webhook with our URL is to be set again: to be
+// sure of the kinds and after failures, once; and whenever Telegram posts with
+// another secret, which can't be asked for. The same again costs Telegram and
+// us nothing.
+func (w *Webhook) doubtful(info webhookInfo, kinds []string) bool {
+	if !w.settled && (info.ErrorDate != 0 || !sameKinds(kinds, info.Allowed)) {
+		return true
+	}
+	return info.ErrorDate > w.registered.Unix() && strings.Contains(info.ErrorText, "401")
 }
 
 // set registers the webhook. No update is dropped.

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// secretHeader is the header that Telegram puts the secret into.
-	secretHeader = "X-Telegram-Bot-Api-Secret-Token"
+	// proofHeader is the header that Telegram puts the secret into.
+	proofHeader = "X-Telegram-Bot-Api-Secret-Token"
 	// maxUpdate is the longest body that is read, in bytes. Telegram's own limit
 	// for one update is half of it.
 	maxUpdate = 1 << 20
@@ -44,7 +44,7 @@ func (w *Webhook) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		hangUp(rw, http.StatusMethodNotAllowed)
 		return
 	}
-	if !w.knows(r.Header.Get(secretHeader)) {
+	if !w.knows(r.Header.Get(proofHeader)) {
 		w.tellRefused(r)
 		hangUp(rw, http.StatusUnauthorized)
 		return

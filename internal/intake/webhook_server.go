@@ -51,28 +51,26 @@ type Server struct {
 
 // Listen opens the address. Nothing is answered before Serve.
 func Listen(ctx context.Context, c ServerConfig) (*Server, error) {
-	s := &Server{config: c}
-	if s.config.Logger == nil {
-		s.config.Logger = slog.New(slog.DiscardHandler)
-	}
-	if s.config.Grace == 0 {
-		s.config.Grace = stopGrace
-	}
-	if err := s.ReloadTLS(); err != nil {
+	s, err := newServer(c)
+	if err != nil {
 		return nil, err
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("listening for webhooks on %s: %w", c.Addr, err)
 	}
-	s.listener = limit(l, maxConns)
-	if c.TLSCert != "" {
-		s.listener = tls.NewListener(s.listener, &tls.Config{
-			MinVersion: tls.VersionTLS12,
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-				return s.cert.Load(), nil
-			},
-		})
+	s.on(l)
+	return s, nil
+}
+
+// newServer is a server without its listener.
+func newServer(c ServerConfig) (*Server, error) {
+	s := &Server{config: c}
+	if s.config.Logger == nil {
+		s.config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if s.config.Grace == 0 {
+		s.config.Grace = stopGrace
 	}
 	s.http = &http.Server{
 		Handler:           http.HandlerFunc(s.route),
@@ -84,7 +82,20 @@ func Listen(ctx context.Context, c ServerConfig) (*Server, error) {
 		// The whole Internet may knock here; what it does wrong is no news.
 		ErrorLog: slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
 	}
-	return s, nil
+	return s, s.ReloadTLS()
+}
+
+// on gives the server its listener.
+func (s *Server) on(l net.Listener) {
+	s.listener = limit(l, maxConns)
+	if s.config.TLSCert != "" {
+		s.listener = tls.NewListener(s.listener, &tls.Config{
+			MinVersion: tls.VersionTLS12,
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+				return s.cert.Load(), nil
+			},
+		})
+	}
 }
 
 // ReloadTLS reads the certificate's files again, as after a renewal. When it
