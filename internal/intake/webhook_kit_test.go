@@ -107,8 +107,8 @@ func (p *hookPost) called(method string) []string {
 	defer p.wire.Unlock()
 	var list []string
 	for _, c := range p.calls {
-		if strings.HasPrefix(c, method+" ") {
-			list = append(list, strings.TrimPrefix(c, method+" "))
+		if params, ok := strings.CutPrefix(c, method+" "); ok {
+			list = append(list, params)
 		}
 	}
 	p.calls = nil
