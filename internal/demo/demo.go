@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -215,11 +216,12 @@ func (r *run) figures() figures {
 	}
 }
 
-// arrivals counts the messages that have arrived.
+// arrivals counts what has arrived.
 type arrivals struct {
-	mu      sync.Mutex
-	n       int
-	changed chan struct{} // closed and replaced at every change
+	mu       sync.Mutex
+	messages int
+	floods   int           // calls that were answered 429
+	changed  chan struct{} // closed and replaced at every change
 }
 
 func newArrivals() *arrivals { return &arrivals{changed: make(chan struct{})} }
@@ -235,8 +237,11 @@ func (a *arrivals) follow(ctx context.Context, sim *telegramsim.Remote) error {
 		read += len(list)
 		a.mu.Lock()
 		for _, call := range list {
-			if call.Effect && call.Text != "" {
-				a.n++
+			switch {
+			case call.Effect && call.Text != "":
+				a.messages++
+			case call.Status == http.StatusTooManyRequests:
+				a.floods++
 			}
 		}
 		close(a.changed)
@@ -249,14 +254,14 @@ func (a *arrivals) follow(ctx context.Context, sim *telegramsim.Remote) error {
 func (a *arrivals) count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.n
+	return a.messages
 }
 
-// wait waits until n messages have arrived.
-func (a *arrivals) wait(ctx context.Context, n int) error {
+// wait waits until so many messages, and so many floods, have arrived.
+func (a *arrivals) wait(ctx context.Context, messages, floods int) error {
 	for {
 		a.mu.Lock()
-		enough, changed := a.n >= n, a.changed
+		enough, changed := a.messages >= messages && a.floods >= floods, a.changed
 		a.mu.Unlock()
 		if enough {
 			return nil

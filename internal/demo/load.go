@@ -16,8 +16,10 @@ const (
 	outsideJobs  = 40 // queued by `tgspool send`
 	sendTwice    = 4  // one in so many is sent a second time with the same key
 
+	// What comes in is spread over the script, so that each kill meets some of it.
 	feedEvery  = 500 * time.Millisecond
 	feedAtOnce = 24
+	sendEvery  = 250 * time.Millisecond
 	againAfter = 200 * time.Millisecond // when the daemon isn't there
 )
 
@@ -107,7 +109,14 @@ func (r *run) feed(ctx context.Context) error {
 
 // sendFromOutside queues messages by commands, as cron jobs and scripts do.
 func (r *run) sendFromOutside(ctx context.Context) error {
+	tick := time.NewTicker(sendEvery)
+	defer tick.Stop()
 	for n := range outsideJobs {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 		m := Message{ChatID: chat(n * 7), Text: "outside " + strconv.Itoa(n+1)}
 		key := "demo-" + strconv.Itoa(n+1)
 		job, err := r.send(ctx, m, key)

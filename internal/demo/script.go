@@ -17,9 +17,9 @@ const (
 	groupPerMinute = 20
 	// callTime is how long a call takes, so that some are in flight at any time.
 	callTime = 40 * time.Millisecond
-	// settleTime is how long the calls in flight get before the outage: one that
-	// is cut in the middle would be in doubt, rightly.
-	settleTime = 10 * callTime
+	// settleTime is how long the calls in flight get to end in the silence before
+	// the outage. It is shorter than the silence.
+	settleTime = time.Second
 )
 
 // step is something that goes wrong.
@@ -47,7 +47,7 @@ func (r *run) play(ctx context.Context) error {
 	}
 	all := len(feeders())*(2*minReplies+1)/2 + outsideJobs // more or less
 	for _, step := range script {
-		if err := r.seen.wait(ctx, int(step.after*float64(all))); err != nil {
+		if err := r.seen.wait(ctx, int(step.after*float64(all)), 0); err != nil {
 			return err
 		}
 		if err := step.do(r, ctx); err != nil {
@@ -94,9 +94,14 @@ func (r *run) loseAnswers(ctx context.Context) error {
 	return r.inject(ctx, f, true)
 }
 
-// cutOff takes the network away for a while.
+// cutOff takes the network away for a while. It does so in the silence of a
+// flood, when no call is in flight: one that is cut in the middle is in doubt,
+// and rightly, but only the kills and the lost answers may put any in doubt here.
 func (r *run) cutOff(ctx context.Context) error {
-	if err := r.endLag(ctx); err != nil {
+	if err := r.flood(ctx); err != nil {
+		return err
+	}
+	if err := r.seen.wait(ctx, 0, r.floods()); err != nil {
 		return err
 	}
 	if err := pause(ctx, settleTime); err != nil {
@@ -109,10 +114,14 @@ func (r *run) cutOff(ctx context.Context) error {
 	if err := pause(ctx, outage); err != nil {
 		return err
 	}
-	if err := r.site.control.SetOffline(ctx, false); err != nil {
-		return err
-	}
-	return r.setLag(ctx, false)
+	return r.site.control.SetOffline(ctx, false)
+}
+
+// floods is how many calls have been made to be answered 429.
+func (r *run) floods() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.record.Floods
 }
 
 // inject puts a fault in force. Of several faults the oldest acts, so that the

@@ -190,6 +190,14 @@ func reason(job spool.Job) string {
 	return fmt.Sprintf(" (%s: %s)", job.LastError.Class, job.LastError.Description)
 }
 
+// evidence says how far the request is known to have come.
+func evidence(job spool.Job) string {
+	if job.Evidence == nil {
+		return ""
+	}
+	return fmt.Sprintf(" [%s, %d bytes]", job.Evidence.Phase, job.Evidence.BytesWritten)
+}
+
 // uncertain looks for the cause of each uncertain job. There may be as many as
 // were in flight at the kills or lost their answers, and no others.
 func (t *tally) uncertain() {
@@ -205,7 +213,7 @@ func (t *tally) uncertain() {
 			continue
 		}
 		found := t.arrivals[textOf(job)]
-		d := Doubt{JobID: job.ID, Method: job.Method, Arrived: len(found) > 0, Why: strings.TrimSpace(reason(job))}
+		d := Doubt{JobID: job.ID, Method: job.Method, Arrived: len(found) > 0, Why: strings.TrimSpace(reason(job) + evidence(job))}
 		_ = json.Unmarshal(job.ChatID, &d.ChatID) // an @name shows as 0
 		switch kill, ok := inFlight[job.ID]; {
 		case ok:
