@@ -178,7 +178,7 @@ func (t *txn) makeBot(cfg BotConfig) *Bot {
 	for _, b := range t.s.all {
 		num = max(num, b.num+1)
 	}
-	rec := botRec{ID: cfg.ID, Name: cfg.Name}
+	rec := botRec{ID: cfg.ID, Name: cfg.Name, Fence: t.s.past.fenceForNew()}
 	rec.normalize()
 	b := newBot(t.s, num, rec)
 	t.put(bBotNum, u64bytes(uint64(cfg.ID)), binary.BigEndian.AppendUint16(nil, num))

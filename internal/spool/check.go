@@ -192,7 +192,7 @@ func (c *checker) damaged() {
 		c.say("a damaged record was set aside: %x", k)
 		return nil
 	})
-	for p := range c.t.tx.Check() {
-		c.say("file: %v", p)
+	if err := c.t.s.checkPages(c.t.tx); err != nil {
+		c.say("file: %v", err)
 	}
 }

@@ -26,6 +26,10 @@ func (b *Bot) Intake(ctx context.Context, batch Batch) (Taken, error) {
 		for i := range batch.Updates {
 			t.takeIn(b, &batch.Updates[i], &taken)
 		}
+		if b.rec.Fence != 0 && len(batch.Updates) > 0 {
+			b.rec.Fence = 0 // what comes after the first batch was never taken in before
+			t.touchBot(b)
+		}
 		if batch.SetOffset && batch.Offset != b.rec.Offset {
 			b.rec.Offset = batch.Offset
 			t.touchBot(b)
@@ -63,6 +67,10 @@ func (t *txn) takeIn(b *Bot, u *NewUpdate, taken *Taken) {
 	switch {
 	case !u.HasID:
 		taken.Malformed++
+		t.shelve(b, r, "", UpdateDead)
+	case u.ID < b.rec.Fence:
+		taken.Stored++
+		r.Error = restoredReason
 		t.shelve(b, r, "", UpdateDead)
 	case u.Route.Ignore != "":
 		taken.Stored++

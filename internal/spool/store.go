@@ -2,11 +2,8 @@ package spool
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -37,6 +34,16 @@ type Options struct {
 	Clock Clock
 	// Built is the moment before which no right clock can be; zero: none.
 	Built time.Time
+	// OnDamage is what a start does about a file that can't be used: OnDamageStop
+	// (also when empty) or OnDamageSnapshot.
+	OnDamage string
+	// Snapshots is the folder of the snapshots; empty: snapshots beside the store.
+	Snapshots string
+	// Progress is told what takes long during Open, again and again while it
+	// lasts. May be nil.
+	Progress func(what string)
+
+	hook func(step string) // told the steps that a test may stop at
 }
 
 // Store is an open spool. Its methods may be called from any goroutine.
@@ -55,7 +62,9 @@ type Store struct {
 	stopped chan struct{} // closed when the writer has ended
 	closing sync.Once
 
-	health health
+	health  health
+	trouble trouble
+	past    past // what has been recovered, and the snapshots
 
 	mu      sync.RWMutex
 	bots    map[string]*Bot // by name
@@ -89,20 +98,13 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if s.keepSize = o.KeepSize; s.keepSize <= 0 {
 		s.keepSize = 256 << 20
 	}
-	if err := os.MkdirAll(filepath.Dir(o.Path), 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder of spool %q: %w", o.Path, err)
-	}
 	var err error
-	if s.lock, err = lockStore(ctx, o.Path); err != nil {
+	if s.lock, err = takeFolder(ctx, o.Path, s.log); err != nil {
 		return nil, err
 	}
-	if err := s.openFile(o.MaxSize); err != nil {
+	if err := s.openFile(ctx, o); err != nil {
 		s.lock.release()
-		return nil, err
-	}
-	if err := s.startClock(o); err != nil {
-		s.lock.release()
-		return nil, errors.Join(err, s.db.Close())
+		return nil, explainFile(err)
 	}
 	s.room.limit = o.MaxSize
 	if s.room.limit <= 0 {
@@ -110,7 +112,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s.disk = disk{commit: (*bolt.Tx).Commit, free: s.freeBytes}
 	s.keepReserve()
-	go s.write()
+	go s.keepWriting()
 	return s, nil
 }
 
@@ -146,7 +148,7 @@ func orDefault(d, def time.Duration) time.Duration {
 func (s *Store) Close() error {
 	s.closing.Do(func() { close(s.stop) })
 	<-s.stopped
-	err := s.db.Close()
+	err := s.closeFile()
 	s.lock.release()
 	if err != nil {
 		return fmt.Errorf("closing spool %q: %w", s.path, err)
@@ -159,103 +161,6 @@ func (s *Store) Path() string { return s.path }
 
 // Dir is the folder of the store's file; uploads lie in it.
 func (s *Store) Dir() string { return filepath.Dir(s.path) }
-
-// openFile opens the database file, made whole under another name first: a
-// power cut during the very first write must not leave a half file behind.
-func (s *Store) openFile(maxSize int64) error {
-	if maxSize == 0 {
-		maxSize = defaultMaxSize
-	}
-	if _, err := os.Stat(s.path); errors.Is(err, os.ErrNotExist) {
-		if err := makeFile(s.path); err != nil {
-			return fmt.Errorf("making spool %q: %w", s.path, err)
-		}
-	}
-	db, err := bolt.Open(s.path, 0o600, boltOptions(maxSize))
-	if err != nil {
-		return fmt.Errorf("opening spool %q: %w", s.path, err)
-	}
-	s.db = db
-	if err := s.load(); err != nil {
-		return errors.Join(fmt.Errorf("opening spool %q: %w", s.path, err), db.Close())
-	}
-	return nil
-}
-
-func boltOptions(maxSize int64) *bolt.Options {
-	return &bolt.Options{
-		Timeout:        2 * time.Second, // spool.lock is ours already: a holder here is a stranger
-		NoFreelistSync: true,            // a synced list costs a page in every commit
-		FreelistType:   bolt.FreelistMapType,
-		PageSize:       4096, // also where the kernel's are bigger: less to write, and files move between boards
-		MaxSize:        int(maxSize),
-	}
-}
-
-func makeFile(path string) error {
-	tmp := path + ".new"
-	if err := os.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	db, err := bolt.Open(tmp, 0o600, boltOptions(defaultMaxSize))
-	if err != nil {
-		return err
-	}
-	err = db.Update(func(tx *bolt.Tx) error {
-		for _, name := range allBuckets() {
-			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-				return err
-			}
-		}
-		return tx.Bucket(bMeta).Put(kSchema, u64bytes(schemaVersion))
-	})
-	if err := errors.Join(err, db.Close()); err != nil {
-		return err
-	}
-	// If we stop here, the next start removes the half-made file and begins again.
-	if err := os.Rename(tmp, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
-// load checks the version and reads the few numbers that the writer keeps.
-func (s *Store) load() error {
-	return s.db.View(func(tx *bolt.Tx) error {
-		meta := tx.Bucket(bMeta)
-		if meta == nil || len(meta.Get(kSchema)) != 8 {
-			return fmt.Errorf("this file is not a spool: %w", ErrDamaged)
-		}
-		if v := binary.BigEndian.Uint64(meta.Get(kSchema)); v > schemaVersion {
-			return fmt.Errorf("%w: the file has version %d, this program knows up to %d; install the newer program again", ErrNewer, v, schemaVersion)
-		}
-		for _, name := range allBuckets() {
-			if tx.Bucket(name) == nil {
-				return fmt.Errorf("bucket %s is missing: %w", name, ErrDamaged)
-			}
-		}
-		if v := meta.Get(kNextJob); len(v) == 8 {
-			s.nextJob = int64(binary.BigEndian.Uint64(v))
-		}
-		return tx.Bucket(bBots).ForEach(func(k, v []byte) error {
-			rec, err := decode[botRec](key(k), v)
-			if err != nil {
-				return err
-			}
-			rec.normalize()
-			s.adopt(newBot(s, u16at(k, 0), *rec))
-			return nil
-		})
-	})
-}
 
 // adopt makes a bot known. The writer's start and the writer itself call it.
 func (s *Store) adopt(b *Bot) {

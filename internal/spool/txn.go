@@ -36,7 +36,12 @@ func (s *Store) begin(tx *bolt.Tx) *txn {
 // view runs fn in a read transaction. Nothing that fn gets from it may be kept
 // unless copied; fn must be short, since pages freed meanwhile can't be reused.
 func (s *Store) view(fn func(*txn) error) error {
-	err := s.db.View(func(tx *bolt.Tx) error { return fn(s.begin(tx)) })
+	err := guarded(func() error {
+		return s.db.View(func(tx *bolt.Tx) error { return fn(s.begin(tx)) })
+	})
+	if isFileDamage(err) {
+		s.fail(err)
+	}
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return ErrClosed
 	}

@@ -50,7 +50,17 @@ func (s *Store) submit(ctx context.Context, o *op) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return <-o.done
+	select {
+	case err := <-o.done:
+		return err
+	case <-s.stopped:
+	}
+	select {
+	case err := <-o.done:
+		return err
+	default: // a fault has ended the writer in the middle of it
+		return s.gone()
+	}
 }
 
 // write is the writer goroutine: the only place where the file changes.

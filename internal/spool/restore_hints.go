@@ -1,0 +1,181 @@
+package spool
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// idJump is how far ids jump when it isn't known which ones were given since a
+// snapshot: ids are never given twice. It is more than half a day's work at
+// Telegram's limit.
+const idJump = 1 << 20
+
+// hints is what can still be read in a file that is given up, and must not be
+// forgotten: the deadlines, the last ids, and what had been taken in.
+type hints struct {
+	known   bool // something could be read
+	nextJob int64
+	clock   []byte
+	bots    map[int64]botRec // by Telegram's id
+	floods  []flood
+}
+
+// flood is a chat that was asked to wait.
+type flood struct {
+	bot   uint16
+	name  string
+	until int64
+}
+
+// readHints reads what it can, and nothing of which the checksum is wrong.
+func readHints(path string) *hints {
+	h := &hints{bots: map[int64]botRec{}}
+	p, err := openPages(path)
+	if err != nil {
+		return h
+	}
+	defer p.close()
+	w := &walker{
+		lenient: true,
+		only: func(bucket string) bool {
+			return bucket == string(bMeta) || bucket == string(bBots) || bucket == string(bChat)
+		},
+		fn: func(bucket string, k, v []byte) error { h.read(bucket, k, v); return nil },
+	}
+	_ = p.walk(w) // what it finds is kept; what is wrong is known already
+	return h
+}
+
+func (h *hints) read(bucket string, k, v []byte) {
+	switch {
+	case bucket == "meta" && string(k) == string(kNextJob) && len(v) == 8:
+		h.nextJob = int64(binary.BigEndian.Uint64(v)) //nolint:gosec // checked where it is used
+	case bucket == "meta" && string(k) == string(kClock):
+		if _, err := decode[clockRec](kClock, v); err == nil {
+			h.clock = slices.Clone(v)
+		}
+	case bucket == "bots" && len(k) == 2:
+		if rec, err := decode[botRec](k, v); err == nil {
+			h.known = true
+			h.bots[rec.ID] = *rec
+		}
+	case bucket == "chat" && len(k) == 6:
+		if rec, err := decode[chatRec](k, v); err == nil && rec.Cooldown != 0 {
+			h.floods = append(h.floods, flood{u16at(k, 0), rec.Name, rec.Cooldown})
+		}
+	}
+}
+
+// merge writes into a restored file what must not fall back to an older value.
+//
+// The offset does fall back: Telegram has forgotten what an offset confirmed
+// once, so that an older one brings back exactly what was never confirmed. Of
+// that the last batch may have been taken in by the file that is given up, and
+// handled; the fence in the bot's record makes these dead instead of handling
+// them again.
+func (h *hints) merge(tx *bolt.Tx, empty bool) error {
+	meta := tx.Bucket(bMeta)
+	next := int64(0)
+	if v := meta.Get(kNextJob); len(v) == 8 {
+		next = int64(binary.BigEndian.Uint64(v)) //nolint:gosec // it was written from an int64
+	}
+	if h.known && h.nextJob >= next && h.nextJob-next < 1<<40 {
+		next = h.nextJob
+	} else {
+		next += idJump
+	}
+	if err := meta.Put(kNextJob, u64bytes(uint64(next))); err != nil { //nolint:gosec // positive
+		return err
+	}
+	if h.clock != nil {
+		if err := meta.Put(kClock, h.clock); err != nil {
+			return err
+		}
+	}
+	if empty {
+		if err := h.seed(tx); err != nil {
+			return err
+		}
+	}
+	if err := h.mergeBots(tx.Bucket(bBots)); err != nil {
+		return err
+	}
+	return h.mergeFloods(tx)
+}
+
+// seed gives an empty file the bots of the old one, without anything in them.
+func (h *hints) seed(tx *bolt.Tx) error {
+	num := uint16(0)
+	for _, old := range h.bots {
+		num++
+		rec := botRec{ID: old.ID, Name: old.Name}
+		rec.normalize()
+		k := botKey(num)
+		if err := tx.Bucket(bBots).Put(k, encode(k, &rec)); err != nil {
+			return err
+		}
+		if err := tx.Bucket(bBotNum).Put(u64bytes(uint64(old.ID)), binary.BigEndian.AppendUint16(nil, num)); err != nil { //nolint:gosec // positive
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *hints) mergeBots(bots *bolt.Bucket) error {
+	changed := map[string]botRec{}
+	err := bots.ForEach(func(k, v []byte) error {
+		rec, err := decode[botRec](k, v)
+		if err != nil {
+			return err
+		}
+		old, known := h.bots[rec.ID]
+		rec.Cooldown = max(rec.Cooldown, old.Cooldown)
+		switch {
+		case known && (old.Offset != 0 || old.Seq == 0):
+			rec.Fence = old.Offset
+		default: // by webhook, or unknown: the whole first batch
+			rec.Fence = math.MaxInt64
+		}
+		if known {
+			rec.Seq = max(rec.Seq, old.Seq)
+		} else {
+			rec.Seq += idJump
+		}
+		changed[string(k)] = *rec
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for k, rec := range changed {
+		if err := bots.Put([]byte(k), encode([]byte(k), &rec)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mergeFloods keeps the deadlines of the chats that the restored file knows,
+// too. It has none of the bots' numbers changed: both come from one store.
+func (h *hints) mergeFloods(tx *bolt.Tx) error {
+	chats, aliases := tx.Bucket(bChat), tx.Bucket(bAlias)
+	for _, f := range h.floods {
+		no := aliases.Get(nameKey(f.bot, f.name))
+		if len(no) != 4 {
+			continue
+		}
+		k := chatKey(f.bot, binary.BigEndian.Uint32(no))
+		rec, err := decode[chatRec](k, chats.Get(k))
+		if err != nil || rec.Cooldown >= f.until {
+			continue
+		}
+		rec.Cooldown = f.until
+		if err := chats.Put(k, encode(k, rec)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
