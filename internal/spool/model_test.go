@@ -50,6 +50,8 @@ type model struct {
 	leases []*spool.Lease
 	nextID int64
 	failed string
+	ends   map[string][]time.Time // per chat: when messages have reached it
+	weight map[int64]int
 }
 
 func (m *model) fail(format string, args ...any) {
@@ -62,7 +64,7 @@ var modelChats = []string{"1", "2", "-100555", "@news"}
 
 func (m *model) enqueue(s step) {
 	j := message(modelChats[s.Chat], fmt.Sprint(m.nth))
-	j.Lane, j.SafeToRepeat = spool.Lanes()[s.Lane], s.Safe
+	j.Lane, j.SafeToRepeat, j.Weight = spool.Lanes()[s.Lane], s.Safe, s.N%4
 	if s.Late {
 		j.NotBefore = time.Now().Add(time.Duration(s.N) * time.Second)
 	}
@@ -79,6 +81,7 @@ func (m *model) enqueue(s step) {
 	m.nth++
 	id := q.Job.ID
 	m.states[id], m.safe[id], m.chat[id], m.lane[id] = q.Job.State, s.Safe, j.Chat, j.Lane
+	m.weight[id] = j.Weight
 	m.place[id] = m.nth
 	if s.Late && s.N > 0 {
 		m.place[id] = 0 // its place depends on when it becomes due: not compared
@@ -106,8 +109,35 @@ func (m *model) claim() {
 			m.fail("job %d overtook job %d of its chat and lane", c.ID, id)
 		}
 	}
+	m.gates(c)
 	m.states[c.ID] = spool.Running
 	m.claims = append(m.claims, c)
+}
+
+// gates checks that the chat's gap and window were open, whatever restarts
+// there were.
+func (m *model) gates(c *spool.Claim) {
+	if m.weight[c.ID] == 0 {
+		return
+	}
+	chat, lately := m.chat[c.ID], 0
+	for _, end := range m.ends[chat] {
+		if ago := time.Since(end); ago < 1050*time.Millisecond {
+			m.fail("job %d goes %s after the last message of chat %s", c.ID, ago, chat)
+		} else if ago < time.Minute {
+			lately++
+		}
+	}
+	if group := chat == "-100555" || chat == "@news"; group && lately+m.weight[c.ID] > 20 {
+		m.fail("job %d makes %d messages to group %s in a minute", c.ID, lately+m.weight[c.ID], chat)
+	}
+}
+
+// reached notes that a job's messages may have reached the chat just now.
+func (m *model) reached(id int64) {
+	for range m.weight[id] {
+		m.ends[m.chat[id]] = append(m.ends[m.chat[id]], time.Now())
+	}
 }
 
 func (m *model) settle(s step) {
@@ -134,6 +164,9 @@ func (m *model) settle(s step) {
 		m.fail("settling job %d: %v", c.ID, err)
 	}
 	m.states[c.ID] = v.State
+	if v.Reached {
+		m.reached(c.ID)
+	}
 }
 
 func (m *model) decide(s step) {
@@ -168,6 +201,7 @@ func (m *model) decide(s step) {
 func (m *model) reopen() {
 	m.f.reopen()
 	for _, c := range m.claims {
+		m.reached(c.ID)
 		m.states[c.ID] = spool.Uncertain
 		if m.safe[c.ID] {
 			m.states[c.ID] = spool.Pending
@@ -236,6 +270,7 @@ func TestStore_AgainstAModel(t *testing.T) {
 			m := &model{
 				t: t, f: f, states: map[int64]spool.State{}, safe: map[int64]bool{},
 				chat: map[int64]string{}, lane: map[int64]spool.Lane{}, place: map[int64]int{},
+				ends: map[string][]time.Time{}, weight: map[int64]int{},
 			}
 			for i, s := range list {
 				m.run(s)

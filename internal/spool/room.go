@@ -114,10 +114,22 @@ func (s *Store) noRoom(batch []*op) ([]*op, bool) {
 	return batch, false
 }
 
-// measure looks after a commit how near the file is to its limit.
+// A file from syncedFrom bytes on has its list of free pages written with each
+// commit (a page more), since making it anew at the next start would mean to
+// read the whole file. A list longer than syncedFree pages costs more than that
+// start: after a mass deletion it is left out until it has been used up.
+const (
+	syncedFrom = 64 << 20
+	syncedFree = 4096
+)
+
+// measure looks after a commit how near the file is to its limit, and whether
+// the list of free pages is to be written with the next one.
 func (s *Store) measure(size int64) {
 	stats := s.db.Stats()
-	used := size - int64(stats.FreePageN+stats.PendingPageN)*int64(s.db.Info().PageSize)
+	free := stats.FreePageN + stats.PendingPageN
+	s.db.NoFreelistSync = size < syncedFrom || free > syncedFree
+	used := size - int64(free)*int64(s.db.Info().PageSize)
 	was := s.room.size
 	// From nine tenths on only what ends something goes on, with a margin, so
 	// that it doesn't flutter.
