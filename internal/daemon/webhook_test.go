@@ -30,7 +30,7 @@ import (
 const (
 	firstToken  = "111:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 	secondToken = "222:BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB"
-	hookSecret  = "Never_to_be_logged-1"
+	proof       = "Never_to_be_logged-1" // the webhooks' secret
 )
 
 // house is a simulated Telegram and the folder of a daemon with two bots, which
@@ -58,12 +58,7 @@ func (h *house) Write(b []byte) (int, error) {
 
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "tgspool-hook-") // t.TempDir is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	h := &house{t: t, dir: dir, addr: freeAddr(t)}
+	h := &house{t: t, dir: t.TempDir(), addr: freeAddr(t)}
 	push := h.push(h.certificate())
 	t.Cleanup(push.CloseIdleConnections)
 	h.sim = telegramsim.New(telegramsim.Options{
@@ -72,7 +67,7 @@ func newHouse(t *testing.T) *house {
 	server := httptest.NewServer(h.sim.Handler())
 	t.Cleanup(func() { h.sim.Close(); server.Close() })
 	h.base = server.URL
-	for name, text := range map[string]string{"first": firstToken, "second": secondToken, "secret": hookSecret} {
+	for name, text := range map[string]string{"first": firstToken, "second": secondToken, "secret": proof} {
 		h.file(name, text)
 	}
 	return h
@@ -141,12 +136,13 @@ func (h *house) push(cert *x509.Certificate) *http.Transport {
 // settings writes them; intake is what stands in [bots.X.intake] of each bot.
 func (h *house) settings(intake map[string]string) {
 	h.t.Helper()
-	text := fmt.Sprintf("[store]\npath = %q\n[api]\nlisten = [\"unix:%s/s\"]\n[daemon]\ndrain = \"5s\"\n", h.dir+"/spool.db", h.dir)
+	var text strings.Builder
+	fmt.Fprintf(&text, "[store]\npath = %q\n[api]\nlisten = [\"unix:%s/s\"]\n[daemon]\ndrain = \"5s\"\n", h.dir+"/spool.db", h.dir)
 	for _, name := range []string{"first", "second"} {
-		text += fmt.Sprintf("[bots.%s]\ntoken_file = %q\napi_base = %q\n[bots.%[1]s.intake]\n%[4]s\n", name, h.dir+"/"+name, h.base, intake[name])
-		text += fmt.Sprintf("[[bots.%s.handlers]]\nname = \"echo\"\nexec = [\"/bin/sh\", \"-c\", 'printf \"%%s\" \"$TGSPOOL_TEXT\"']\nallow_from = [\"*\"]\n", name)
+		fmt.Fprintf(&text, "[bots.%s]\ntoken_file = %q\napi_base = %q\n[bots.%[1]s.intake]\n%[4]s\n", name, h.dir+"/"+name, h.base, intake[name])
+		fmt.Fprintf(&text, "[[bots.%s.handlers]]\nname = \"echo\"\nexec = [\"/bin/sh\", \"-c\", 'printf \"%%s\" \"$TGSPOOL_TEXT\"']\nallow_from = [\"*\"]\n", name)
 	}
-	h.file("tgspool.toml", text)
+	h.file("tgspool.toml", text.String())
 }
 
 // byWebhook is the intake of a bot that registers a webhook.
@@ -246,14 +242,14 @@ func TestWebhook_WholeWay(t *testing.T) {
 			t.Errorf("bot %s still has a webhook: %s %v", b.Name(), note, err)
 		}
 	}
-	for _, hidden := range []string{hookSecret, firstToken, secondToken} {
+	for _, hidden := range []string{proof, firstToken, secondToken} {
 		if strings.Contains(h.log.String(), hidden) {
 			t.Errorf("a secret was logged:\n%s", &h.log)
 		}
 	}
 }
 
-func TestWebhook_SettingsThatDoNotGoTogether(t *testing.T) {
+func TestWebhook_OtherTLSFiles(t *testing.T) {
 	h := newHouse(t)
 	plain := strings.ReplaceAll(h.byWebhook("second"), "tls_", "# tls_")
 	h.settings(map[string]string{"first": h.byWebhook("first"), "second": plain})

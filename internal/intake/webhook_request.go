@@ -155,7 +155,7 @@ func oneObject(body []byte) bool {
 			depth++
 		case c == '}' || c == ']':
 			if depth--; depth == 0 {
-				return i == len(text)-1
+				return c == '}' && i == len(text)-1
 			}
 		}
 	}

@@ -72,6 +72,7 @@ func TestWebhook_Requests(t *testing.T) {
 		{"ends too early", `{"update_id":5,"message":{"text":"never to be take`, nil, 200, "-  dead"},
 		{"two objects", `{"update_id":5,"message":{}}{"update_id":6,"message":{}}`, nil, 200, "-  dead"},
 		{"something behind", `{"update_id":5,"message":{}} x`, nil, 200, "-  dead"},
+		{"wrong bracket", `{"update_id":5]`, nil, 200, "-  dead"},
 		{"a byte order mark", "\ufeff{\"update_id\":5,\"message\":{}}", nil, 200, "-  dead"},
 		{"no update_id", `{"message":{"text":"x"}}`, nil, 200, "- message dead"},
 		{"id is text", `{"update_id":"5","message":{}}`, nil, 200, "- message dead"},

@@ -179,7 +179,7 @@ func TestServer_Stop(t *testing.T) {
 		took   time.Duration
 	}{
 		{"commit in time", 5 * time.Second, 5 * time.Second},
-		{"commit too late", 5 * time.Minute, 10 * time.Second},
+		{"commit too late", 40 * time.Second, 10 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inHookBubble(t, func(t *testing.T, p *hookPost) {
