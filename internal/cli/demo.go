@@ -36,8 +36,11 @@ func (a *app) demoCommand() *cobra.Command {
 			result, err := demo.Run(ctx, demo.Options{
 				Executable: executable, Progress: a.stderr, Live: isTerminal(a.stderr), Keep: keep,
 			})
-			if err != nil {
-				return err
+			switch {
+			case ctx.Err() != nil:
+				return &exitError{code: exitTempFail, msg: "interrupted"}
+			case err != nil:
+				return &exitError{code: exitFailed, msg: err.Error()}
 			}
 			return a.printDemo(result)
 		},
@@ -59,11 +62,10 @@ func (a *app) printDemo(result demo.Result) error {
 	if result.OK() {
 		return nil
 	}
-	if !a.json {
-		return silent(exitFailed)
-	}
-	for _, problem := range result.Problems {
-		a.complain("error", problem)
+	if a.json { // the table has told them already
+		for _, problem := range result.Problems {
+			a.complain("error", problem)
+		}
 	}
 	return silent(exitFailed)
 }

@@ -140,11 +140,19 @@ func (r *run) until(ctx context.Context, ask func(context.Context) (bool, error)
 		select {
 		case <-tick.C:
 		case <-r.site.daemon.ended:
-			return fmt.Errorf("the daemon has ended: %w", r.site.daemon.err)
+			return r.daemonEnded()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// daemonEnded is the error of a daemon that ended though nobody asked it to.
+func (r *run) daemonEnded() error {
+	if err := r.site.daemon.err; err != nil {
+		return fmt.Errorf("the daemon has ended by itself: %w", err)
+	}
+	return errors.New("the daemon has ended by itself")
 }
 
 // drain waits until nothing is left to be handled or sent.
@@ -257,19 +265,10 @@ func (a *arrivals) count() int {
 	return a.messages
 }
 
-// wait waits until so many messages, and so many floods, have arrived.
-func (a *arrivals) wait(ctx context.Context, messages, floods int) error {
-	for {
-		a.mu.Lock()
-		enough, changed := a.messages >= messages && a.floods >= floods, a.changed
-		a.mu.Unlock()
-		if enough {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+// reached tells whether so many messages, and so many floods, have arrived, and
+// returns a channel that is closed when there is more.
+func (a *arrivals) reached(messages, floods int) (bool, <-chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.messages >= messages && a.floods >= floods, a.changed
 }

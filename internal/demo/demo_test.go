@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,17 +29,26 @@ func program(t *testing.T, script string) string {
 func TestRun_CantStart(t *testing.T) {
 	const simulates = `case $1 in simulate) echo api http://127.0.0.1:1; echo control http://127.0.0.1:1; exec sleep 60;; esac
 echo broken >&2; exit 3`
+	control := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"bots":[]}`)
+	}))
+	t.Cleanup(control.Close)
 	for name, c := range map[string]struct {
 		script, want string
 	}{
+		"the daemon ends":      {strings.ReplaceAll(simulates, "http://127.0.0.1:1", control.URL), "the daemon has ended by itself: exit status 3"},
 		"the simulator ends":   {"exit 3", "the simulator ended at once: exit status 3"},
 		"nobody is controlled": {simulates, "asking simulator"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := temp(t)
-			_, err := demo.Run(t.Context(), demo.Options{Executable: program(t, c.script), Progress: io.Discard})
+			var told strings.Builder
+			_, err := demo.Run(t.Context(), demo.Options{Executable: program(t, c.script), Progress: &told})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
+			}
+			if strings.Contains(c.want, "daemon") && !strings.Contains(told.String(), "last words:\nbroken\n") {
+				t.Errorf("told %q, want what the daemon said", told.String())
 			}
 			empty(t, dir)
 		})

@@ -47,7 +47,7 @@ func (r *run) play(ctx context.Context) error {
 	}
 	all := len(feeders())*(2*minReplies+1)/2 + outsideJobs // more or less
 	for _, step := range script {
-		if err := r.seen.wait(ctx, int(step.after*float64(all)), 0); err != nil {
+		if err := r.arrived(ctx, int(step.after*float64(all)), 0); err != nil {
 			return err
 		}
 		if err := step.do(r, ctx); err != nil {
@@ -55,6 +55,23 @@ func (r *run) play(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// arrived waits until so many messages, and so many floods, have arrived.
+func (r *run) arrived(ctx context.Context, messages, floods int) error {
+	for {
+		enough, more := r.seen.reached(messages, floods)
+		if enough {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-r.site.daemon.ended:
+			return r.daemonEnded()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // kill kills the daemon, looks at what it was about, and starts it again.
@@ -101,7 +118,7 @@ func (r *run) cutOff(ctx context.Context) error {
 	if err := r.flood(ctx); err != nil {
 		return err
 	}
-	if err := r.seen.wait(ctx, 0, r.floods()); err != nil {
+	if err := r.arrived(ctx, 0, r.floods()); err != nil {
 		return err
 	}
 	if err := pause(ctx, settleTime); err != nil {
