@@ -10,11 +10,11 @@ import (
 )
 
 // Check compares records, indexes and counters with each other and returns
-// what doesn't fit, nothing when all is well. It reads the whole store, so it
-// is for tests and for a person who asks. Changes wait meanwhile: in the middle
-// of a commit the list of free pages belongs to a later state than the pages.
+// what doesn't fit, nothing when all is well. It reads the whole store in one
+// read transaction, so it is for tests, for snapshots and for files that nobody
+// has open.
 func (s *Store) Check() (problems []string, err error) {
-	tx, err := s.db.Begin(true)
+	tx, err := s.db.Begin(false)
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return nil, ErrClosed
 	}

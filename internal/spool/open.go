@@ -31,6 +31,8 @@ type files struct {
 	log       *slog.Logger
 	hook      func(step string)
 	progress  func(what string)
+
+	found finding // of the last look
 }
 
 func newFiles(o Options, log *slog.Logger) *files {
@@ -133,6 +135,9 @@ func (f *files) look(ctx context.Context) error {
 		return f.newer(found.version)
 	case err != nil:
 		return err
+	}
+	f.found = found
+	switch {
 	case runs >= maxSuspicions:
 		return fmt.Errorf("spool %q: %d runs in a row have ended by damage (%s), yet the whole file looks right: the card or the memory may be failing; tgspool db check looks again and lets the next start go on: %w",
 			f.path, runs, suspicion(f.path), ErrDamaged)
@@ -281,7 +286,10 @@ func (s *Store) mapFile(ctx context.Context, o Options) error {
 		if err := s.startClock(o); err != nil {
 			return err
 		}
-		return s.endRecovery(ctx)
+		if err := s.endRecovery(ctx); err != nil {
+			return err
+		}
+		return s.repairAstray(ctx)
 	})
 	if err == nil {
 		return nil

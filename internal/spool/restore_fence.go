@@ -76,13 +76,13 @@ func (s *Store) recoveryTx(steps []recoveryStep, rec *recoveryRec) error {
 
 // some visits at most fenceBatch records of a bucket behind the last one, of
 // bots that are known, and reports whether there are no more.
-func (t *txn) some(bucket []byte, r *recoveryRec, fn func(b *Bot, k, v []byte)) (done bool) {
+func (t *txn) some(bucket []byte, after *[]byte, fn func(b *Bot, k, v []byte)) (done bool) {
 	type entry struct{ k, v []byte }
 	var list []entry
 	size := 0
 	c := t.bucket(bucket).Cursor()
-	k, v := c.Seek(r.After)
-	if r.After != nil && slices.Equal(k, r.After) {
+	k, v := c.Seek(*after)
+	if *after != nil && slices.Equal(k, *after) {
 		k, v = c.Next()
 	}
 	for ; k != nil && len(list) < fenceBatch && size < maxBatchBytes; k, v = c.Next() {
@@ -90,7 +90,7 @@ func (t *txn) some(bucket []byte, r *recoveryRec, fn func(b *Bot, k, v []byte)) 
 		size += len(k) + len(v)
 	}
 	for _, e := range list {
-		r.After = e.k
+		*after = e.k
 		if b := t.botByNum(u16at(e.k, 0)); b != nil {
 			fn(b, e.k, e.v)
 		}
@@ -119,7 +119,7 @@ func dropIndexes(t *txn, _ *recoveryRec) bool {
 
 // holdLive holds all that was pending or running: it may have been sent since.
 func holdLive(t *txn, r *recoveryRec) bool {
-	return t.some(bLive, r, func(b *Bot, k, v []byte) {
+	return t.some(bLive, &r.After, func(b *Bot, k, v []byte) {
 		job, err := decode[jobRec](slices.Clone(k), v)
 		if err != nil {
 			t.setAside(bLive, k, err)
@@ -146,7 +146,7 @@ func (t *txn) holdRestored(b *Bot, job *jobRec) {
 // holdParked keeps what was held: a flood's end must not send what a person may
 // have released since. Uncertain jobs wait for their decision as before.
 func holdParked(t *txn, r *recoveryRec) bool {
-	return t.some(bParked, r, func(b *Bot, k, v []byte) {
+	return t.some(bParked, &r.After, func(b *Bot, k, v []byte) {
 		job, err := decode[jobRec](slices.Clone(k), v)
 		switch {
 		case err != nil:
@@ -179,7 +179,7 @@ const restoredReason = "restored"
 
 // endInbox ends all updates that were open: they may have been handled since.
 func endInbox(t *txn, r *recoveryRec) bool {
-	return t.some(bInbox, r, func(b *Bot, k, v []byte) {
+	return t.some(bInbox, &r.After, func(b *Bot, k, v []byte) {
 		u, err := decode[updateRec](slices.Clone(k), v)
 		if err != nil {
 			t.setAside(bInbox, k, err)

@@ -82,7 +82,7 @@ func (h *hints) merge(tx *bolt.Tx, empty bool) error {
 	if v := meta.Get(kNextJob); len(v) == 8 {
 		next = int64(binary.BigEndian.Uint64(v)) //nolint:gosec // it was written from an int64
 	}
-	if h.known && h.nextJob >= next && h.nextJob-next < 1<<40 {
+	if h.nextJob > 0 && h.nextJob >= next && h.nextJob-next < 1<<40 {
 		next = h.nextJob
 	} else {
 		next += idJump

@@ -16,21 +16,27 @@ func holdStrays(t *txn, r *recoveryRec) bool {
 		t.dropLost(bRun, bLive)
 		t.dropLost(bInLease, bInbox)
 	}
-	return t.some(bLive, r, func(b *Bot, k, v []byte) {
+	return t.some(bLive, &r.After, func(b *Bot, k, v []byte) {
 		job, err := decode[jobRec](slices.Clone(k), v)
 		if err != nil {
 			t.setAside(bLive, k, err)
 			t.dropKey(bRun, k)
 			return
 		}
-		queued := job.Order != 0 && t.get(bQueue, queueKey(b.num, job.ChatNo, job.Lane, job.Order)) != nil
-		timed := job.Order == 0 && t.get(bTimer, timerKey(job.NotBefore, timerDue, b.num, uint64(job.ID))) != nil //nolint:gosec // positive
-		if t.get(bRun, k) == nil && !queued && !timed {
+		if t.get(bRun, k) == nil && !t.hasPlace(b, job) {
 			job.state = Pending
 			t.holdRestored(b, job)
 			r.Held++
 		}
 	})
+}
+
+// hasPlace reports whether something leads to a pending job.
+func (t *txn) hasPlace(b *Bot, job *jobRec) bool {
+	if job.Order != 0 {
+		return t.get(bQueue, queueKey(b.num, job.ChatNo, job.Lane, job.Order)) != nil
+	}
+	return t.get(bTimer, timerKey(job.NotBefore, timerDue, b.num, uint64(job.ID))) != nil //nolint:gosec // positive
 }
 
 // dropLost removes marks of records that aren't there.
@@ -55,7 +61,7 @@ func (t *txn) dropKey(bucket []byte, k key) {
 
 // queueAgain gives all live jobs their places and timers.
 func queueAgain(t *txn, r *recoveryRec) bool {
-	return t.some(bLive, r, func(b *Bot, k, v []byte) {
+	return t.some(bLive, &r.After, func(b *Bot, k, v []byte) {
 		job, err := decode[jobRec](slices.Clone(k), v)
 		if err != nil {
 			return // set aside before
@@ -112,7 +118,7 @@ func (t *txn) ensureKey(b *Bot, job *jobRec) {
 
 // parkAgain sets the timers of jobs that wait for a decision.
 func parkAgain(t *txn, r *recoveryRec) bool {
-	return t.some(bParked, r, func(b *Bot, k, v []byte) {
+	return t.some(bParked, &r.After, func(b *Bot, k, v []byte) {
 		job, err := decode[jobRec](slices.Clone(k), v)
 		if err != nil {
 			t.setAside(bParked, k, err)
@@ -131,7 +137,7 @@ func parkAgain(t *txn, r *recoveryRec) bool {
 // openChats puts a timer to each chat with a queue: it fires once the bot is
 // attached and its limits are known. Names that the index has lost come back.
 func openChats(t *txn, r *recoveryRec) bool {
-	return t.some(bChat, r, func(b *Bot, k, _ []byte) {
+	return t.some(bChat, &r.After, func(b *Bot, k, _ []byte) {
 		no := u32at(k, 2)
 		c := t.chat(b, no)
 		for _, name := range append([]string{c.Name}, c.Others...) {
@@ -150,7 +156,7 @@ func openChats(t *txn, r *recoveryRec) bool {
 
 // lineAgain puts all open updates into their queues.
 func lineAgain(t *txn, r *recoveryRec) bool {
-	return t.some(bInbox, r, func(b *Bot, k, v []byte) {
+	return t.some(bInbox, &r.After, func(b *Bot, k, v []byte) {
 		u, err := decode[updateRec](slices.Clone(k), v)
 		if err != nil {
 			t.setAside(bInbox, k, err)

@@ -113,6 +113,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s.disk = disk{commit: (*bolt.Tx).Commit, free: s.freeBytes}
 	s.keepReserve()
 	go s.keepWriting()
+	go s.lookAround()
 	return s, nil
 }
 

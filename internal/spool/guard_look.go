@@ -1,0 +1,172 @@
+package spool
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// A page can be whole and yet wrong: a flipped bit in an index shows in no
+// checksum. A job that nothing leads to would then wait for ever, silently. So
+// each record that must be led to is looked at from the other side.
+
+// astray is one part of that look: at most fenceBatch records a call. It counts
+// what is in no place, and reports whether its part is done.
+type astray func(t *txn, after *[]byte, found *int) (done bool)
+
+func astrayParts() []astray {
+	return []astray{jobsAstray, marksAstray(bRun, bLive), marksAstray(bInLease, bInbox), chatsAstray, updatesAstray, ordersAstray}
+}
+
+// jobsAstray finds pending jobs that neither queue nor timer leads to. A record
+// that is damaged itself is the business of who meets it.
+func jobsAstray(t *txn, after *[]byte, found *int) bool {
+	return t.some(bLive, after, func(b *Bot, k, v []byte) {
+		job, err := decode[jobRec](slices.Clone(k), v)
+		if err == nil && t.get(bRun, k) == nil && !t.hasPlace(b, job) {
+			*found++
+		}
+	})
+}
+
+// marksAstray finds attempts and leases of records that aren't there.
+func marksAstray(marks, records []byte) astray {
+	return func(t *txn, after *[]byte, found *int) bool {
+		return t.some(marks, after, func(_ *Bot, k, _ []byte) {
+			if t.get(records, k) == nil {
+				*found++
+			}
+		})
+	}
+}
+
+// chatsAstray finds chats with a queue that will never be looked at: no head is
+// ready, no timer set, and no job on its way.
+func chatsAstray(t *txn, after *[]byte, found *int) bool {
+	return t.some(bChat, after, func(b *Bot, k, _ []byte) {
+		no := u32at(k, 2)
+		if head, _ := t.first(bQueue, chatKey(b.num, no)); head == nil || t.headReady(b, no) {
+			return
+		}
+		c := t.chat(b, no)
+		timed := c.WakeAt != 0 && t.get(bTimer, timerKey(c.WakeAt, timerChat, b.num, uint64(no))) != nil
+		if !timed && t.runningIn(b, no) == 0 {
+			*found++
+		}
+	})
+}
+
+func (t *txn) headReady(b *Bot, no uint32) bool {
+	for lane := range Lanes() {
+		p := queuePrefix(b.num, no, byte(lane))
+		head, _ := t.first(bQueue, p)
+		if head != nil && t.get(bReady, readyKey(b.num, byte(lane), u64at(head, len(p)))) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func updatesAstray(t *txn, after *[]byte, found *int) bool {
+	return t.some(bInbox, after, func(b *Bot, k, v []byte) {
+		u, err := decode[updateRec](slices.Clone(k), v)
+		if err == nil && t.get(bInLease, k) == nil && t.get(bInQueue, inQueueKey(b.num, hash64(u.OrderKey), u.Seq)) == nil {
+			*found++
+		}
+	})
+}
+
+// ordersAstray finds heads of order keys that nobody will be handed: not ready,
+// without a timer, and no update of the key with a handler.
+func ordersAstray(t *txn, after *[]byte, found *int) bool {
+	return t.some(bInQueue, after, func(b *Bot, k, v []byte) {
+		order, seq := u64at(k, 2), int64(u64at(k, 10)) //nolint:gosec // it was written from an int64
+		head, _ := t.first(bInQueue, inQueuePrefix(b.num, order))
+		if !slices.Equal(head, k) || len(v) != 16 {
+			return
+		}
+		ready := t.get(bInReady, inReadyKey(b.num, u64at(v, 0), seq)) != nil
+		timed := t.get(bTimer, timerKey(int64(u64at(v, 8)), timerUpdate, b.num, uint64(seq))) != nil //nolint:gosec // as above
+		if !ready && !timed && !t.leasedIn(b, order) {
+			*found++
+		}
+	})
+}
+
+// leasedIn reports whether an update of an order key is with a handler.
+func (t *txn) leasedIn(b *Bot, order uint64) (leased bool) {
+	t.each(bInLease, botKey(b.num), botKey(b.num), func(k, _ []byte) bool {
+		u, err := t.update(b, int64(u64at(k, 2))) //nolint:gosec // as above
+		leased = err == nil && hash64(u.OrderKey) == order
+		return !leased
+	})
+	return leased
+}
+
+// repairAstray looks at a small store before it is used, and repairs it where
+// something is in no place.
+func (s *Store) repairAstray(ctx context.Context) error {
+	if s.past.files.found.size > wholeUpTo {
+		return nil
+	}
+	n, err := s.countAstray(ctx, 0, func(fn func(*txn) error) error {
+		return s.db.View(func(tx *bolt.Tx) error { return fn(s.begin(tx)) }) // a fault here is Open's own
+	})
+	if n == 0 || err != nil {
+		return err
+	}
+	s.log.LogAttrs(ctx, slog.LevelError, "the spool's indexes are damaged; making them again from the records",
+		slog.Int("count", n), slog.String("path", s.path))
+	s.past.recovery = &recoveryRec{Kind: kindRepair, Reason: "damaged indexes", At: time.Now().UnixNano()}
+	return s.endRecovery(ctx)
+}
+
+// countAstray looks at the whole store in short transactions, with a rest after
+// each.
+func (s *Store) countAstray(ctx context.Context, rest time.Duration, view func(func(*txn) error) error) (n int, err error) {
+	for _, part := range astrayParts() {
+		var after []byte
+		for done := false; !done; {
+			err := view(func(t *txn) error {
+				done = part(t, &after, &n)
+				return nil
+			})
+			if err == nil && rest > 0 {
+				err = pace(ctx, time.Now(), int64(rest), int64(time.Second))
+			}
+			if err != nil {
+				return n, err
+			}
+		}
+	}
+	return n, ctx.Err()
+}
+
+// lookRest is how long the look at a big store rests between its transactions:
+// a million jobs in about twenty minutes, at under one percent of the time.
+const lookRest = 250 * time.Millisecond
+
+// lookAround is the look at a big store while it is used. It changes nothing:
+// what it finds is for a person to decide.
+func (s *Store) lookAround() {
+	if s.past.files.found.whole {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-s.stop
+		cancel()
+	}()
+	n, err := s.countAstray(ctx, lookRest, s.view)
+	if n > 0 {
+		s.log.LogAttrs(ctx, slog.LevelError, "the spool's indexes are damaged: jobs wait that nothing leads to; stop the daemon and run tgspool db check --repair",
+			slog.Int("count", n), slog.String("path", s.path))
+	}
+	if err != nil && ctx.Err() == nil && !isFileDamage(err) {
+		s.log.LogAttrs(ctx, slog.LevelError, "looking at the whole spool failed", slog.Any("err", err))
+	}
+}
