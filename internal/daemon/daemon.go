@@ -67,6 +67,8 @@ type daemon struct {
 	bots   *directory
 	server *localapi.Server
 
+	reloads chan reloadRequest
+
 	take     context.Context // ends first: no new work
 	stopTake context.CancelFunc
 	work     context.Context // ends when the drain time is over
@@ -81,7 +83,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return exit(exitSettings, err)
 	}
-	d := &daemon{o: o, cfg: cfg, level: new(slog.LevelVar)}
+	d := &daemon{o: o, cfg: cfg, level: new(slog.LevelVar), reloads: make(chan reloadRequest)}
 	d.log = newLogger(cfg.Log, d.level, o.Stderr, o.Getenv)
 	d.notify = newNotifier(o.Getenv)
 	d.take, d.stopTake = context.WithCancel(context.WithoutCancel(ctx))
@@ -108,7 +110,7 @@ func (d *daemon) start(ctx context.Context) error {
 	}
 	store, err := spool.Open(ctx, spool.Options{
 		Path: d.cfg.Store.Path, Logger: d.log.With(slog.String("component", "spool")),
-		Keep:    spool.Keep{Done: d.cfg.Store.Keep.Done, Handled: d.cfg.Store.Keep.Handled, Dead: d.cfg.Store.Keep.Dead},
+		Keep:     spool.Keep{Done: d.cfg.Store.Keep.Done, Handled: d.cfg.Store.Keep.Handled, Dead: d.cfg.Store.Keep.Dead},
 		KeepSize: d.cfg.Store.KeepSize, MaxSize: d.cfg.Store.MaxSize, Clock: clock, Built: built,
 	})
 	if err != nil {
@@ -135,7 +137,7 @@ func storeError(err error) error {
 
 func (d *daemon) listen(ctx context.Context) error {
 	api := manage.New(manage.Config{
-		Store: d.store, Bots: d.bots, Version: d.o.Version, StartedAt: time.Now(), Clock: d.clockState,
+		Store: d.store, Bots: d.bots, Version: d.o.Version, StartedAt: time.Now(), Clock: d.clockState, Reload: d.requestReload,
 		Logger: d.log.With(slog.String("component", "api")),
 	})
 	var ends []localapi.Endpoint
@@ -192,9 +194,12 @@ func (d *daemon) wait(ctx context.Context, signals <-chan os.Signal, broken <-ch
 			return nil
 		case err := <-broken:
 			return err
+		case q := <-d.reloads:
+			done, err := d.reload(ctx)
+			q.answer <- reloadAnswer{done, err}
 		case s := <-signals:
 			if s == syscall.SIGHUP {
-				d.reload(ctx)
+				_, _ = d.reload(ctx) // it has said in the log how it went
 				continue
 			}
 			d.log.LogAttrs(ctx, slog.LevelInfo, "stopping", slog.String("signal", s.String()))

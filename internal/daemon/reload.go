@@ -2,33 +2,63 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/tgspool/tgspool/internal/config"
+	"github.com/tgspool/tgspool/internal/manage"
 )
+
+// reloadRequest is one wish to read the settings again.
+type reloadRequest struct {
+	answer chan reloadAnswer // buffered: the daemon never waits for who asked
+}
+
+type reloadAnswer struct {
+	done manage.Reload
+	err  error
+}
+
+var errStopping = errors.New("the daemon is stopping")
+
+// requestReload has the settings read again and returns what that has changed.
+// The work is done where signals are handled, so that two never run at once.
+func (d *daemon) requestReload(ctx context.Context) (manage.Reload, error) {
+	q := reloadRequest{answer: make(chan reloadAnswer, 1)}
+	select {
+	case d.reloads <- q:
+	case <-d.take.Done():
+		return manage.Reload{}, errStopping
+	case <-ctx.Done():
+		return manage.Reload{}, ctx.Err()
+	}
+	a := <-q.answer
+	return a.done, a.err
+}
 
 // reload reads the settings again and applies what can change without a
 // restart. Bad settings are refused as a whole: the running ones stay.
-func (d *daemon) reload(ctx context.Context) {
+func (d *daemon) reload(ctx context.Context) (manage.Reload, error) {
 	d.notify.reloading()
 	defer func() { d.notify.ready(d.statusLine()) }()
 	path, _ := config.Resolve(d.o.Config, d.o.Getenv)
 	cfg, err := config.Load(path, d.o.Getenv)
 	if err != nil {
 		d.log.LogAttrs(ctx, slog.LevelError, "the new settings are refused, the running ones stay", slog.Any("err", err))
-		return
+		return manage.Reload{}, err
 	}
-	now, later := config.Diff(d.cfg, cfg)
+	done := manage.Reload{}
+	done.Applied, done.Restart = config.Diff(d.cfg, cfg)
 	for _, c := range cfg.Bots {
 		d.bots.apply(ctx, c)
 	}
-	d.bots.reloadTLS(ctx)
 	d.level.Set(logLevel(cfg.Log.Level))
-	d.log.LogAttrs(ctx, slog.LevelInfo, "settings reloaded", slog.Any("reason", now))
-	if len(later) > 0 {
-		d.log.LogAttrs(ctx, slog.LevelWarn, "these settings count after a restart", slog.Any("reason", later))
+	d.log.LogAttrs(ctx, slog.LevelInfo, "settings reloaded", slog.Any("reason", done.Applied))
+	if len(done.Restart) > 0 {
+		d.log.LogAttrs(ctx, slog.LevelWarn, "these settings count after a restart", slog.Any("reason", done.Restart))
 	}
 	d.cfg = cfg
+	return done, nil
 }
 
 // apply gives a running bot its new settings. The handlers change over without

@@ -63,6 +63,8 @@ type Config struct {
 	StartedAt time.Time
 	// Clock returns "ok" or "unknown"; nil means always ok.
 	Clock func() string
+	// Reload reads the settings again; nil: that can't be asked for.
+	Reload func(context.Context) (Reload, error)
 	// Logger gets decisions of people and errors that are our fault; nil: none.
 	Logger *slog.Logger
 }
@@ -74,6 +76,7 @@ type api struct {
 	version   string
 	startedAt time.Time
 	clock     func() string
+	reloader  func(context.Context) (Reload, error)
 	log       *slog.Logger
 }
 
@@ -81,7 +84,7 @@ type api struct {
 func New(c Config) http.Handler {
 	a := &api{
 		store: c.Store, bots: c.Bots, version: c.Version,
-		startedAt: c.StartedAt, clock: c.Clock, log: c.Logger,
+		startedAt: c.StartedAt, clock: c.Clock, reloader: c.Reload, log: c.Logger,
 	}
 	if a.clock == nil {
 		a.clock = func() string { return "ok" }
@@ -96,7 +99,8 @@ func New(c Config) http.Handler {
 func (a *api) routes() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, do := range map[string]endpoint{
-		"GET /v1/status": a.status,
+		"GET /v1/status":  a.status,
+		"POST /v1/reload": a.reload,
 
 		"POST /v1/bots/{bot}/jobs":         a.postJobs,
 		"GET /v1/bots/{bot}/jobs":          a.listJobs,

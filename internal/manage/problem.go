@@ -58,6 +58,7 @@ var statuses = []struct {
 	{spool.ErrChatInactive, http.StatusConflict},
 	{spool.ErrInvalid, http.StatusUnprocessableEntity},
 	{spool.ErrFull, http.StatusInsufficientStorage},
+	{spool.ErrReadOnly, http.StatusInsufficientStorage},
 	{spool.ErrClosed, http.StatusServiceUnavailable},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable},
 	{context.Canceled, http.StatusServiceUnavailable},
