@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -42,6 +43,9 @@ type house struct {
 	base string // the simulator
 	sim  *telegramsim.Sim
 
+	roots  *x509.CertPool // what the simulator trusts
+	serial int64          // of the newest certificate
+
 	stop  context.CancelFunc
 	ended chan error
 
@@ -59,7 +63,9 @@ func (h *house) Write(b []byte) (int, error) {
 func newHouse(t *testing.T) *house {
 	t.Helper()
 	h := &house{t: t, dir: t.TempDir(), addr: freeAddr(t)}
-	push := h.push(h.certificate())
+	h.roots = x509.NewCertPool()
+	h.roots.AddCert(h.certificate())
+	push := h.push()
 	t.Cleanup(push.CloseIdleConnections)
 	h.sim = telegramsim.New(telegramsim.Options{
 		Bots: []telegramsim.Bot{{Token: firstToken}, {Token: secondToken}}, Push: push,
@@ -100,8 +106,9 @@ func (h *house) certificate() *x509.Certificate {
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	h.serial++
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"hook.test"}, IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(h.serial), DNSNames: []string{"hook.test"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -122,11 +129,9 @@ func (h *house) certificate() *x509.Certificate {
 }
 
 // push is the simulator's way to the daemon: hook.test is this machine.
-func (h *house) push(cert *x509.Certificate) *http.Transport {
-	roots := x509.NewCertPool()
-	roots.AddCert(cert)
+func (h *house) push() *http.Transport {
 	return &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots},
+		TLSClientConfig: &tls.Config{RootCAs: h.roots},
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", h.addr)
 		},
@@ -266,6 +271,40 @@ func TestWebhook_OtherTLSFiles(t *testing.T) {
 	}
 }
 
+// A reload takes over a new secret and a renewed certificate, and registers.
+func TestWebhook_Reload(t *testing.T) {
+	h := newHouse(t)
+	h.settings(map[string]string{"first": h.byWebhook("first"), "second": h.byWebhook("second")})
+	h.feed("before")
+	h.start()
+	h.wantReplies("before")
+	h.roots.AddCert(h.certificate())
+	h.file("secret", "another_one")
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.until(func(ctx context.Context) string {
+		conn, err := (&tls.Dialer{Config: &tls.Config{RootCAs: h.roots, ServerName: "hook.test"}}).DialContext(ctx, "tcp", h.addr)
+		if err != nil {
+			return err.Error()
+		}
+		defer func() { _ = conn.Close() }()
+		serving, ok := conn.(*tls.Conn)
+		if !ok || serving.ConnectionState().PeerCertificates[0].SerialNumber.Int64() != h.serial {
+			return "the old certificate"
+		}
+		return ""
+	}); err != nil {
+		t.Error(err)
+	}
+	h.feed("after")
+	h.wantReplies("after")
+	h.end()
+	if log := h.log.String(); strings.Count(log, "the webhook is registered") != 4 || strings.Contains(log, "another_one") {
+		t.Errorf("log:\n%s", log)
+	}
+}
+
 // A bot whose address is taken says so and goes on trying; the other one works.
 func TestWebhook_AddressIsTaken(t *testing.T) {
 	h := newHouse(t)
@@ -296,28 +335,42 @@ func (h *house) status(ok func(string) bool) error {
 			return new(net.Dialer).DialContext(ctx, "unix", h.dir+"/s")
 		},
 	}}
+	return h.until(func(ctx context.Context) string {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://tgspool/v1/status", nil)
+		if err != nil {
+			return err.Error()
+		}
+		response, err := client.Do(r)
+		if err != nil {
+			return err.Error()
+		}
+		defer func() { _ = response.Body.Close() }()
+		var body bytes.Buffer
+		if _, err := body.ReadFrom(response.Body); err != nil {
+			return err.Error()
+		}
+		if !ok(body.String()) {
+			return body.String()
+		}
+		return ""
+	})
+}
+
+// until looks again and again until nothing is missing.
+func (h *house) until(missing func(ctx context.Context) string) error {
 	ctx, cancel := context.WithTimeout(h.t.Context(), 20*time.Second)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		last := ""
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://tgspool/v1/status", nil)
-		if err != nil {
-			return err
-		}
-		if response, err := client.Do(r); err == nil {
-			var body bytes.Buffer
-			_, _ = body.ReadFrom(response.Body)
-			_ = response.Body.Close()
-			if last = body.String(); ok(last) {
-				return nil
-			}
+		last := missing(ctx)
+		if last == "" {
+			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("status stays %s", last)
+			return fmt.Errorf("it stays at: %s", last)
 		}
 	}
 }
