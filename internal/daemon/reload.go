@@ -52,6 +52,7 @@ func (d *daemon) reload(ctx context.Context) (manage.Reload, error) {
 	for _, c := range cfg.Bots {
 		d.bots.apply(ctx, c)
 	}
+	d.bots.reloadTLS(ctx)
 	d.level.Set(logLevel(cfg.Log.Level))
 	d.log.LogAttrs(ctx, slog.LevelInfo, "settings reloaded", slog.Any("reason", done.Applied))
 	if len(done.Restart) > 0 {
