@@ -123,6 +123,7 @@ func (s *Store) gone() error {
 // keepWriting is the writer's goroutine. A fault leaves its transaction open
 // for ever, so that the file can't even be closed in good order.
 func (s *Store) keepWriting() {
+	defer close(s.stopped)
 	err := guarded(func() error {
 		s.write()
 		return nil

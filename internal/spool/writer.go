@@ -65,7 +65,6 @@ func (s *Store) submit(ctx context.Context, o *op) error {
 
 // write is the writer goroutine: the only place where the file changes.
 func (s *Store) write() {
-	defer close(s.stopped)
 	alarm := s.clock.sys.NewAlarm()
 	defer alarm.Close()
 	next := s.run(nil)
