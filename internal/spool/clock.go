@@ -140,7 +140,8 @@ func (c *timeline) witness(telegram time.Time) (changed bool) {
 	if agree {
 		c.log.Info("the clock is known to be right")
 	} else {
-		c.log.Warn(fmt.Sprintf("the clock is off by %s, says Telegram: nothing expires until it is right", off.Round(time.Second)))
+		c.log.Warn("the clock is off, says Telegram: nothing expires until it is right",
+			slog.Duration("duration", off.Round(time.Second)))
 	}
 	return true
 }

@@ -144,11 +144,11 @@ func (t *txn) leave(b *Bot, r *jobRec, from State, v Verdict) {
 	t.del(bLive, liveKey(b.num, r.ID))
 	r.state = v.State
 	t.count(b, from, v.State)
-	switch {
-	case v.State == Uncertain:
+	switch v.State { //nolint:exhaustive // all others are ends
+	case Uncertain:
 		r.DecideBy = t.now + int64(b.cfg.Limits.UncertainFor)
 		t.put(bTimer, timerKey(r.DecideBy, timerUncertain, b.num, uint64(r.ID)), []byte{})
-	case v.State == Held:
+	case Held:
 		r.HeldBy, r.HeldAt = v.HeldBy, t.now
 		if until := t.s.clock.ns(v.ReleaseAt); until != 0 {
 			r.DecideBy = until
