@@ -236,6 +236,9 @@ type pageCopy struct {
 func (c *pageCopy) rough(ctx context.Context, in io.ReaderAt, rate int64) error {
 	buf, began := make([]byte, copyChunk), time.Now()
 	for at := int64(0); ; at += copyChunk {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		n, err := in.ReadAt(buf, at)
 		n -= n % int(c.page)
 		if n > 0 {
@@ -266,11 +269,11 @@ func (c *pageCopy) rough(ctx context.Context, in io.ReaderAt, rate int64) error 
 // pace waits until what has been written fits the rate.
 func pace(ctx context.Context, began time.Time, written, rate int64) error {
 	if rate <= 0 {
-		return ctx.Err()
+		return nil
 	}
 	ahead := time.Duration(float64(written)/float64(rate)*float64(time.Second)) - time.Since(began)
 	if ahead <= 0 {
-		return ctx.Err()
+		return nil
 	}
 	wait := time.NewTimer(ahead)
 	defer wait.Stop()
