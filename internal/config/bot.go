@@ -36,7 +36,7 @@ type Intake struct {
 	AllowedUpdates []string      `toml:"allowed_updates" form:"kind" unset:"true" example:"[\"message\", \"callback_query\"]" doc:"The kinds of updates to ask Telegram for. Absent: what local clients last asked for; an empty list: Telegram's own default."`
 	TakeOver       bool          `toml:"take_over" default:"false" doc:"Whether a webhook that someone else has set is removed (no update is dropped) so that polling can start."`
 	URL            string        `toml:"url" form:"https" example:"https://bot.example.org/telegram/home" restart:"true" doc:"With mode = \"webhook\": the address to register with Telegram. Absent: you register it yourself."`
-	Listen         string        `toml:"listen" form:"hostport" example:"127.0.0.1:8443" restart:"true" doc:"With mode = \"webhook\": where to listen for Telegram or the proxy before it."`
+	Listen         string        `toml:"listen" default:"127.0.0.1:8443" form:"hostport" restart:"true" doc:"With mode = \"webhook\": where to listen for Telegram or the proxy before it."`
 	SecretFile     string        `toml:"secret_file" form:"path" example:"/etc/tgspool/credentials/home.webhook" doc:"With mode = \"webhook\", required: a file with the secret that Telegram sends along."`
 	TLSCert        string        `toml:"tls_cert" form:"path" restart:"true" doc:"With mode = \"webhook\": the certificate file (PEM). Absent: a proxy or tunnel ends TLS."`
 	TLSKey         string        `toml:"tls_key" form:"path" restart:"true" doc:"The file of the certificate's private key (PEM)."`

@@ -84,9 +84,6 @@ func (d *decoder) verifyIntake(bot *Bot, id string) {
 	if in.Mode != "webhook" {
 		return
 	}
-	if !d.given(id + ".listen") {
-		d.fail(d.at(id+".mode"), id+".listen", "missing", `mode = "webhook" needs an address to listen on`)
-	}
 	if !d.given(id + ".secret_file") {
 		d.fail(d.at(id+".mode"), id+".secret_file", "missing", `mode = "webhook" needs a secret, so that nobody else can post updates`)
 	}

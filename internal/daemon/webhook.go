@@ -12,8 +12,6 @@ import (
 )
 
 const (
-	// defaultHookAddr is where webhooks are listened for when the settings don't say.
-	defaultHookAddr = "127.0.0.1:8443"
 	// longestListenPause bounds the wait until an address is tried again.
 	longestListenPause = time.Minute
 )
@@ -92,9 +90,6 @@ type hookEnd struct {
 // join adds a bot's webhook to the address that its settings name.
 func (r *directory) join(b *bot, in config.Intake) error {
 	addr := in.Listen
-	if addr == "" {
-		addr = defaultHookAddr
-	}
 	e := r.ends[addr]
 	if e == nil {
 		e = &hookEnd{owner: b.name, log: r.d.log.With(slog.String("component", "intake")), config: intake.ServerConfig{
