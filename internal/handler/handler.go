@@ -26,6 +26,10 @@ type Config struct {
 	Logger *slog.Logger  // nil: no log
 	Dir    string        // the programs' working folder; default "/"
 	Home   string        // their HOME; default Dir
+	// Unit is the socket of a service that runs the programs as a user of its
+	// own, with the HOME of that user; see ServeUnit. Once it is given, no
+	// program is ever run in any other way. Empty: they are children of ours.
+	Unit string
 	// Now is the time by Telegram's clock as far as it is known, which ages are
 	// measured by; nil: the local clock.
 	Now func() time.Time
@@ -38,6 +42,7 @@ type Handlers struct {
 	log    *slog.Logger
 	dir    string
 	home   string
+	unit   string
 	now    func() time.Time
 }
 
@@ -55,7 +60,7 @@ type RouteState struct {
 
 // New checks the routes and returns their handlers, which do nothing before Run.
 func New(c Config) (*Handlers, error) {
-	h := &Handlers{bot: c.Bot, log: c.Logger, dir: c.Dir, home: c.Home, now: c.Now}
+	h := &Handlers{bot: c.Bot, log: c.Logger, dir: c.Dir, home: c.Home, unit: c.Unit, now: c.Now}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
@@ -112,6 +117,10 @@ func (h *Handlers) turn(take, work context.Context, r *route) {
 		}
 		// A look at the file costs no write; an update that is leased in vain, two.
 		if probe && !h.usable(take, r) {
+			if take.Err() != nil {
+				r.reach.left(probe)
+				return
+			}
 			continue
 		}
 		lease, err := h.bot.ClaimUpdate(take, r.Name)
@@ -134,11 +143,16 @@ func (h *Handlers) turn(take, work context.Context, r *route) {
 // usable looks at the program of a route that waits for it, before an update
 // is leased to try with.
 func (h *Handlers) usable(ctx context.Context, r *route) bool {
-	err := program{argv: r.Exec}.usable()
-	if err != nil {
+	err := h.program(r).look(ctx)
+	if err != nil && ctx.Err() == nil {
 		h.unreached(ctx, r, true, err)
 	}
 	return err == nil
+}
+
+// program is what a route runs.
+func (h *Handlers) program(r *route) program {
+	return program{argv: r.Exec, dir: h.dir, timeout: r.Timeout, unit: h.unit}
 }
 
 // handle takes one lease to its end.
@@ -172,8 +186,7 @@ func (h *Handlers) attempt(work context.Context, r *route, lease *spool.Lease, p
 		return giveBack(why)
 	}
 	tried = true
-	p := program{argv: r.Exec, dir: h.dir, timeout: r.Timeout}
-	result := p.run(work, environment(h.bot.Name(), h.home, u, lease), withNewline(lease.Raw), watcher{
+	result := h.program(r).run(work, environment(h.bot.Name(), h.home, u, lease), withNewline(lease.Raw), watcher{
 		started: func() { h.reached(work, r, probe) },
 		line:    func(line []byte) { h.logLine(work, r, lease, line) },
 	})

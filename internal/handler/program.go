@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -35,6 +36,7 @@ type program struct {
 	argv    []string // the path and its arguments; no shell
 	dir     string   // the folder to run in
 	timeout time.Duration
+	unit    string // the socket of the unit that runs it; empty: we do
 }
 
 // end is how a run ended.
@@ -64,16 +66,15 @@ type watcher struct {
 	line    func([]byte) // a line of standard error; not to be kept
 }
 
+// streams are where the output of a program goes while it runs.
+type streams struct {
+	stdin          []byte
+	stdout, stderr io.Writer
+	started        func() // the program could be started
+}
+
 // run starts the program, feeds it, and waits for its end, the timeout, or ctx.
 func (p program) run(ctx context.Context, env []string, stdin []byte, w watcher) run {
-	if err := p.usable(); err != nil {
-		return run{end: endUnstarted, err: err}
-	}
-	// The kernel kills the program when the thread that started it ends, so the
-	// thread must stay ours until the program has ended.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limit := time.AfterFunc(p.timeout, func() { cancel(errTimeout) })
@@ -81,44 +82,79 @@ func (p program) run(ctx context.Context, env []string, stdin []byte, w watcher)
 
 	stdout := &capped{max: maxStdout, full: func() { cancel(errOverflow) }}
 	stderr := &tail{max: maxTail, line: w.line}
+	start := p.execute
+	if p.unit != "" {
+		start = p.inUnit
+	}
+	end, err := start(ctx, env, streams{stdin: stdin, stdout: stdout, stderr: stderr, started: w.started})
+	if err != nil {
+		return run{end: endUnstarted, err: err}
+	}
+	r := p.ended(end, context.Cause(ctx))
+	r.stdout, r.stderr = stdout.bytes(), stderr.flush()
+	return r
+}
+
+// exitStatus is how the system says that a program has ended.
+type exitStatus struct {
+	Code int    `json:"code"` // of its exit; -1 when it was a signal or nobody knows
+	Text string `json:"text"` // the same for people
+}
+
+// execute starts the program as a child of ours and waits for its end. When ctx
+// ends first, it kills all of its group. An error means that it never started.
+func (p program) execute(ctx context.Context, env []string, s streams) (exitStatus, error) {
+	if err := p.usable(); err != nil {
+		return exitStatus{}, err
+	}
+	// The kernel kills the program when the thread that started it ends, so the
+	// thread must stay ours until the program has ended.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
 	cmd := exec.CommandContext(ctx, p.argv[0], p.argv[1:]...)
 	cmd.Dir, cmd.Env = p.dir, env
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), stdout, stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(s.stdin), s.stdout, s.stderr
 	cmd.SysProcAttr = ownGroup()
 	cmd.Cancel = func() error { return killGroup(cmd.Process) }
 	cmd.WaitDelay = pipeDelay
 
 	if err := cmd.Start(); err != nil {
-		return run{end: endUnstarted, err: startError(p.argv[0], err)}
+		return exitStatus{}, startError(p.argv[0], err)
 	}
-	w.started()
+	s.started()
 	err := cmd.Wait()
-	r := p.ended(cmd.ProcessState, err, context.Cause(ctx))
-	r.stdout, r.stderr = stdout.bytes(), stderr.flush()
-	return r
+	if cmd.ProcessState == nil {
+		return exitStatus{Code: -1, Text: fmt.Sprintf("waiting for the program: %v", err)}, nil
+	}
+	return exitStatus{Code: cmd.ProcessState.ExitCode(), Text: cmd.ProcessState.String()}, nil
 }
 
 // ended says how a started program ended. The exit status decides where there
 // is one: a program that finished in the moment of its timeout has finished.
-func (p program) ended(state *os.ProcessState, err, cause error) run {
-	if state == nil {
-		return run{end: endSignal, err: fmt.Errorf("waiting for the program: %w", err)}
-	}
-	code := state.ExitCode()
+func (p program) ended(s exitStatus, cause error) run {
 	switch {
 	case errors.Is(cause, errOverflow):
 		return run{end: endOverflow, err: fmt.Errorf("standard output is over %d bytes", maxStdout)}
-	case code == 0:
+	case s.Code == 0:
 		return run{end: endExit}
-	case code > 0:
-		return run{end: endExit, code: code, err: fmt.Errorf("exit status %d", code)}
+	case s.Code > 0:
+		return run{end: endExit, code: s.Code, err: fmt.Errorf("exit status %d", s.Code)}
 	case errors.Is(cause, errTimeout):
 		return run{end: endTimeout, err: fmt.Errorf("killed after %s: timeout", p.timeout)}
 	case cause != nil:
 		return run{end: endStopped, err: errors.New("killed: the daemon stops")}
 	default:
-		return run{end: endSignal, err: errors.New(state.String())}
+		return run{end: endSignal, err: errors.New(s.Text)}
 	}
+}
+
+// look tells why the program can't be started, before there is a reason to.
+func (p program) look(ctx context.Context) error {
+	if p.unit != "" {
+		return p.lookInUnit(ctx)
+	}
+	return p.usable()
 }
 
 // usable refuses a program that isn't there or may not be run, and one that

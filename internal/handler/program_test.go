@@ -78,6 +78,9 @@ var programs = map[string]func(args []string) int{
 		}
 		return 0
 	},
+	"unit": func([]string) int { // one run of the unit, on the socket that is our input
+		return serveOne()
+	},
 	"append": func(args []string) int { // append FILE TEXT [STATUS]: a mark for each run
 		f, err := os.OpenFile(args[0], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
@@ -116,11 +119,21 @@ func self(t *testing.T, args ...string) []string {
 	return append([]string{path}, args...)
 }
 
-// start runs a program as a route would, with a generous limit.
-func start(ctx context.Context, t *testing.T, timeout time.Duration, stdin []byte, argv []string) run {
-	t.Helper()
-	p := program{argv: argv, dir: "/", timeout: timeout}
-	return p.run(ctx, []string{"LANG=C.UTF-8"}, stdin, watcher{started: func() {}, line: func([]byte) {}})
+// starter runs a program as a route would.
+type starter func(ctx context.Context, t *testing.T, timeout time.Duration, stdin []byte, argv []string) run
+
+// eachRunner runs a test with programs that are children of ours, and with
+// programs in a unit.
+func eachRunner(t *testing.T, test func(t *testing.T, start starter)) {
+	for name, unit := range map[string]string{"child": "", "unit": serveUnits(t)} {
+		t.Run(name, func(t *testing.T) {
+			test(t, func(ctx context.Context, t *testing.T, timeout time.Duration, stdin []byte, argv []string) run {
+				t.Helper()
+				p := program{argv: argv, dir: "/", timeout: timeout, unit: unit}
+				return p.run(ctx, []string{"LANG=C.UTF-8"}, stdin, watcher{started: func() {}, line: func([]byte) {}})
+			})
+		})
+	}
 }
 
 // awaitFile returns the content of a file that a program is about to write.
@@ -172,155 +185,169 @@ func awaitGone(t *testing.T, pid string) {
 }
 
 func TestProgram_Ends(t *testing.T) {
-	big := bytes.Repeat([]byte(`{"text":"0123456789"}`), 50_000) // a megabyte, far more than a pipe holds
-	tests := []struct {
-		name   string
-		stdin  []byte
-		argv   []string
-		end    end
-		code   int
-		stdout string
-		stderr string
-	}{
-		{name: "silent", argv: []string{"/bin/true"}},
-		{name: "text", argv: self(t, "print", "hello\n"), stdout: "hello\n"},
-		{name: "update comes in", stdin: []byte(`{"update_id":1}`), argv: self(t, "echo"), stdout: `{"update_id":1}`},
-		{name: "never reads a big update", stdin: big, argv: self(t, "deaf"), stdout: "deaf"},
-		{name: "closes its input at once", stdin: big, argv: self(t, "shut"), stdout: "shut"},
-		{name: "fails", argv: self(t, "complain", "oops", "3"), code: 3, stderr: "oops"},
-		{name: "permanent", argv: self(t, "print", "", "65"), code: 65},
-		{name: "binary", argv: self(t, "print", "\xff\xfe\x00"), stdout: "\xff\xfe\x00"},
-		{name: "kills itself", argv: []string{"/bin/sh", "-c", "kill -9 $$"}, end: endSignal, code: 0},
-	}
-	// The zero byte can't be an argument; printf makes one.
-	tests[7].argv = []string{"/bin/sh", "-c", `printf '\377\376\000'`}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			r := start(t.Context(), t, time.Minute, tt.stdin, tt.argv)
-			if r.end != tt.end || r.code != tt.code || string(r.stdout) != tt.stdout || string(r.stderr) != tt.stderr {
-				t.Errorf("got end %d, code %d, stdout %q, stderr %q, err %v; want %d, %d, %q, %q",
-					r.end, r.code, r.stdout, r.stderr, r.err, tt.end, tt.code, tt.stdout, tt.stderr)
-			}
-			if good := r.end == endExit && r.code == 0; good != (r.err == nil) {
-				t.Errorf("err is %v", r.err)
-			}
-		})
-	}
+	eachRunner(t, func(t *testing.T, start starter) {
+		big := bytes.Repeat([]byte(`{"text":"0123456789"}`), 50_000) // a megabyte, far more than a pipe holds
+		tests := []struct {
+			name   string
+			stdin  []byte
+			argv   []string
+			end    end
+			code   int
+			stdout string
+			stderr string
+		}{
+			{name: "silent", argv: []string{"/bin/true"}},
+			{name: "text", argv: self(t, "print", "hello\n"), stdout: "hello\n"},
+			{name: "update comes in", stdin: []byte(`{"update_id":1}`), argv: self(t, "echo"), stdout: `{"update_id":1}`},
+			{name: "never reads a big update", stdin: big, argv: self(t, "deaf"), stdout: "deaf"},
+			{name: "closes its input at once", stdin: big, argv: self(t, "shut"), stdout: "shut"},
+			{name: "fails", argv: self(t, "complain", "oops", "3"), code: 3, stderr: "oops"},
+			{name: "permanent", argv: self(t, "print", "", "65"), code: 65},
+			{name: "binary", argv: self(t, "print", "\xff\xfe\x00"), stdout: "\xff\xfe\x00"},
+			{name: "kills itself", argv: []string{"/bin/sh", "-c", "kill -9 $$"}, end: endSignal, code: 0},
+		}
+		// The zero byte can't be an argument; printf makes one.
+		tests[7].argv = []string{"/bin/sh", "-c", `printf '\377\376\000'`}
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				r := start(t.Context(), t, time.Minute, tt.stdin, tt.argv)
+				if r.end != tt.end || r.code != tt.code || string(r.stdout) != tt.stdout || string(r.stderr) != tt.stderr {
+					t.Errorf("got end %d, code %d, stdout %q, stderr %q, err %v; want %d, %d, %q, %q",
+						r.end, r.code, r.stdout, r.stderr, r.err, tt.end, tt.code, tt.stdout, tt.stderr)
+				}
+				if good := r.end == endExit && r.code == 0; good != (r.err == nil) {
+					t.Errorf("err is %v", r.err)
+				}
+			})
+		}
+	})
 }
 
 func TestProgram_StreamsBothWays(t *testing.T) {
-	// More than both pipes hold: with one after the other, both sides would wait.
-	in := bytes.Repeat([]byte("x"), maxStdout)
-	r := start(t.Context(), t, time.Minute, in, self(t, "echo"))
-	if r.err != nil || !bytes.Equal(r.stdout, in) {
-		t.Errorf("got %d bytes, err %v", len(r.stdout), r.err)
-	}
+	eachRunner(t, func(t *testing.T, start starter) {
+		// More than both pipes hold: with one after the other, both sides would wait.
+		in := bytes.Repeat([]byte("x"), maxStdout)
+		r := start(t.Context(), t, time.Minute, in, self(t, "echo"))
+		if r.err != nil || !bytes.Equal(r.stdout, in) {
+			t.Errorf("got %d bytes, err %v", len(r.stdout), r.err)
+		}
+	})
 }
 
 func TestProgram_TooMuchOutput(t *testing.T) {
-	for _, argv := range [][]string{
-		self(t, "flood", strconv.Itoa(10<<20)),
-		{"/bin/sh", "-c", "exec yes"}, // without an end
-	} {
-		r := start(t.Context(), t, time.Minute, nil, argv)
-		if r.end != endOverflow || len(r.stdout) != maxStdout {
-			t.Errorf("%s: end %d with %d bytes, err %v", argv[1], r.end, len(r.stdout), r.err)
+	eachRunner(t, func(t *testing.T, start starter) {
+		for _, argv := range [][]string{
+			self(t, "flood", strconv.Itoa(10<<20)),
+			{"/bin/sh", "-c", "exec yes"}, // without an end
+		} {
+			r := start(t.Context(), t, time.Minute, nil, argv)
+			if r.end != endOverflow || len(r.stdout) != maxStdout {
+				t.Errorf("%s: end %d with %d bytes, err %v", argv[1], r.end, len(r.stdout), r.err)
+			}
 		}
-	}
-	r := start(t.Context(), t, time.Minute, nil, self(t, "flood", strconv.Itoa(maxStdout)))
-	if r.err != nil || len(r.stdout) != maxStdout {
-		t.Errorf("at the limit: end %d with %d bytes, err %v", r.end, len(r.stdout), r.err)
-	}
+		r := start(t.Context(), t, time.Minute, nil, self(t, "flood", strconv.Itoa(maxStdout)))
+		if r.err != nil || len(r.stdout) != maxStdout {
+			t.Errorf("at the limit: end %d with %d bytes, err %v", r.end, len(r.stdout), r.err)
+		}
+	})
 }
 
 func TestProgram_TimeoutKillsTheWholeGroup(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "pid")
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	done := make(chan run, 1)
-	go func() { done <- start(ctx, t, 2*time.Second, nil, self(t, "hang", file)) }()
-	child := awaitFile(t, file)
-	r := <-done
-	if r.end != endTimeout || r.err == nil || !strings.Contains(r.err.Error(), "timeout") {
-		t.Errorf("got end %d, err %v", r.end, r.err)
-	}
-	awaitGone(t, child)
+	eachRunner(t, func(t *testing.T, start starter) {
+		file := filepath.Join(t.TempDir(), "pid")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		done := make(chan run, 1)
+		go func() { done <- start(ctx, t, 2*time.Second, nil, self(t, "hang", file)) }()
+		child := awaitFile(t, file)
+		r := <-done
+		if r.end != endTimeout || r.err == nil || !strings.Contains(r.err.Error(), "timeout") {
+			t.Errorf("got end %d, err %v", r.end, r.err)
+		}
+		awaitGone(t, child)
+	})
 }
 
 func TestProgram_StopKillsTheWholeGroup(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "pid")
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan run, 1)
-	go func() { done <- start(ctx, t, time.Minute, nil, self(t, "hang", file)) }()
-	child := awaitFile(t, file)
-	cancel()
-	if r := <-done; r.end != endStopped {
-		t.Errorf("got end %d, err %v", r.end, r.err)
-	}
-	awaitGone(t, child)
+	eachRunner(t, func(t *testing.T, start starter) {
+		file := filepath.Join(t.TempDir(), "pid")
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan run, 1)
+		go func() { done <- start(ctx, t, time.Minute, nil, self(t, "hang", file)) }()
+		child := awaitFile(t, file)
+		cancel()
+		if r := <-done; r.end != endStopped {
+			t.Errorf("got end %d, err %v", r.end, r.err)
+		}
+		awaitGone(t, child)
+	})
 }
 
 func TestProgram_WhatItLeavesBehindDoesNotHoldUs(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "pid")
-	r := start(t.Context(), t, time.Minute, bytes.Repeat([]byte("x"), 1<<20), self(t, "leave", file))
-	if r.end != endExit || r.code != 0 || r.err != nil || string(r.stdout) != "left" {
-		t.Errorf("got end %d, code %d, stdout %q, err %v", r.end, r.code, r.stdout, r.err)
-	}
-	// It outlives its parent, as a daemon should; the test tidies up.
-	pid, err := strconv.Atoi(awaitFile(t, file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Errorf("what was left behind had been killed: %v", err)
-	}
+	eachRunner(t, func(t *testing.T, start starter) {
+		file := filepath.Join(t.TempDir(), "pid")
+		r := start(t.Context(), t, time.Minute, bytes.Repeat([]byte("x"), 1<<20), self(t, "leave", file))
+		if r.end != endExit || r.code != 0 || r.err != nil || string(r.stdout) != "left" {
+			t.Errorf("got end %d, code %d, stdout %q, err %v", r.end, r.code, r.stdout, r.err)
+		}
+		// It outlives its parent, as a daemon should; the test tidies up.
+		pid, err := strconv.Atoi(awaitFile(t, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Errorf("what was left behind had been killed: %v", err)
+		}
+	})
 }
 
 func TestProgram_CannotStart(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string, mode os.FileMode) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	eachRunner(t, func(t *testing.T, start starter) {
+		dir := t.TempDir()
+		write := func(name, text string, mode os.FileMode) string {
+			path := filepath.Join(dir, name)
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(path, mode); err != nil { // past the umask
+				t.Fatal(err)
+			}
+			return path
+		}
+		open := filepath.Join(dir, "open")
+		if err := os.Mkdir(open, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(path, mode); err != nil { // past the umask
+		if err := os.Chmod(open, 0o777); err != nil { //nolint:gosec // what is to be refused
 			t.Fatal(err)
 		}
-		return path
-	}
-	open := filepath.Join(dir, "open")
-	if err := os.Mkdir(open, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(open, 0o777); err != nil { //nolint:gosec // what is to be refused
-		t.Fatal(err)
-	}
-	script := "#!/bin/sh\n"
-	tests := []struct{ name, path, want string }{
-		{"missing", filepath.Join(dir, "none"), "missing"},
-		{"no permission", write("plain", script, 0o600), "may not be run"},
-		{"a folder", dir, "may not be run"},
-		{"interpreter missing", write("odd", "#!/no/such/interpreter\n", 0o700), "missing"},
-		{"no program", write("noise", "\x01\x02\x03\x04", 0o700), "starting program"},
-		{"writable by everybody", write("shared", script, 0o777), "everybody may write to it"},
-		{"in a folder that everybody may write to", write("open/script", script, 0o755), "everybody may write to its folder"},
-	}
-	link := filepath.Join(dir, "link")
-	if err := os.Symlink(filepath.Join(dir, "shared"), link); err != nil {
-		t.Fatal(err)
-	}
-	tests = append(tests, struct{ name, path, want string }{"a link to one writable by everybody", link, "everybody may write to it"})
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			r := start(t.Context(), t, time.Minute, nil, []string{tt.path})
-			if r.end != endUnstarted || r.err == nil || !strings.Contains(r.err.Error(), tt.want) {
-				t.Errorf("got end %d, err %v; want %q", r.end, r.err, tt.want)
-			}
-			if r.err != nil && !strings.Contains(r.err.Error(), tt.path) {
-				t.Errorf("the reason doesn't name the program: %v", r.err)
-			}
-		})
-	}
+		script := "#!/bin/sh\n"
+		tests := []struct{ name, path, want string }{
+			{"missing", filepath.Join(dir, "none"), "missing"},
+			{"no permission", write("plain", script, 0o600), "may not be run"},
+			{"a folder", dir, "may not be run"},
+			{"interpreter missing", write("odd", "#!/no/such/interpreter\n", 0o700), "missing"},
+			{"no program", write("noise", "\x01\x02\x03\x04", 0o700), "starting program"},
+			{"writable by everybody", write("shared", script, 0o777), "everybody may write to it"},
+			{"in a folder that everybody may write to", write("open/script", script, 0o755), "everybody may write to its folder"},
+		}
+		link := filepath.Join(dir, "link")
+		if err := os.Symlink(filepath.Join(dir, "shared"), link); err != nil {
+			t.Fatal(err)
+		}
+		tests = append(tests, struct{ name, path, want string }{"a link to one writable by everybody", link, "everybody may write to it"})
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				r := start(t.Context(), t, time.Minute, nil, []string{tt.path})
+				if r.end != endUnstarted || r.err == nil || !strings.Contains(r.err.Error(), tt.want) {
+					t.Errorf("got end %d, err %v; want %q", r.end, r.err, tt.want)
+				}
+				if r.err != nil && !strings.Contains(r.err.Error(), tt.path) {
+					t.Errorf("the reason doesn't name the program: %v", r.err)
+				}
+			})
+		}
+	})
 }
 
 func TestTail_HandsOutLines(t *testing.T) {
