@@ -65,6 +65,7 @@ var libraries = map[string][]string{
 	"github.com/systemd/slog-journal":  {"daemon"},
 	"golang.org/x/sync":                {"daemon"},
 	"github.com/spf13/cobra":           {"cli"},
+	"github.com/spf13/pflag":           {"cli"},
 	"golang.org/x/term":                {"cli"},
 	"golang.org/x/sys/unix":            {"spool", "handler", "localapi", "daemon", "cli"},
 	"github.com/rogpeppe/go-internal":  {},
