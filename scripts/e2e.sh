@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # End to end with the real binary: the kill test with more rounds than in
-# `make test`, then the demo, which checks itself against the simulator's record.
+# `make test`, then the demo, which checks itself against the simulator's record,
+# then power cuts at random moments of a recorded run.
 # It says what it ran, and a test that isn't there is a failure, not a pass.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,4 +17,7 @@ echo "== demo"
 result=$(bin/tgspool demo --json)
 echo "$result"
 grep -q '"lost":0,"doubled":0' <<<"${result// /}" || { echo "e2e: the demo lost or doubled something" >&2; exit 1; }
+echo "== power cuts"
+scripts/powercut.sh
+
 echo "== e2e: passed"
