@@ -47,10 +47,11 @@ var rooms = map[string][]string{
 		"botapi", "botserver", "config", "dashboard", "gate", "handler", "intake",
 		"localapi", "manage", "sender", "spool", "text",
 	},
-	"demo": {"spool", "telegramsim"},
+	"demo":  {"spool", "telegramsim"},
+	"setup": {"botapi", "config"},
 	"cli": {
 		"botapi", "botserver", "config", "daemon", "dashboard", "demo", "gate", "handler", "intake",
-		"localapi", "manage", "sender", "spool", "telegramsim", "text",
+		"localapi", "manage", "sender", "setup", "spool", "telegramsim", "text",
 	},
 }
 
@@ -68,6 +69,7 @@ var libraries = map[string][]string{
 	"github.com/spf13/pflag":           {"cli"},
 	"golang.org/x/term":                {"cli"},
 	"golang.org/x/sys/unix":            {"spool", "handler", "localapi", "daemon", "cli"},
+	"rsc.io/qr":                        {"setup"},
 	"github.com/rogpeppe/go-internal":  {},
 	"pgregory.net/rapid":               {},
 }

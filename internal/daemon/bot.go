@@ -33,7 +33,7 @@ type bot struct {
 	broken string
 
 	gate     *gate.Gate
-	client   witness
+	client   *line
 	spool    *spool.Bot
 	intake   source          // nil when no updates are to come
 	hook     *intake.Webhook // nil when they don't come by webhook
@@ -48,15 +48,11 @@ type bot struct {
 // webhook where it has one.
 func newBot(ctx context.Context, d *daemon, cfg config.Bot, token botapi.Token, secret string) (*bot, error) {
 	b := &bot{name: cfg.Name, cfg: cfg, log: d.log.With(slog.String("bot", cfg.Name))}
-	client, err := botapi.NewClient(botapi.Config{
-		Token: token, BaseURL: cfg.APIBase, Proxy: cfg.Proxy, IPFamily: cfg.IPFamily,
-		RequestTimeout: cfg.Sender.RequestTimeout, StallTimeout: cfg.Sender.StallTimeout,
-		Now: d.store.BestTime,
-	})
+	client, err := d.client(cfg, token)
 	if err != nil {
 		return nil, err
 	}
-	b.client = witness{client, d.store}
+	b.client = newLine(client, d.store)
 	b.gate = gate.New(gate.Config{Rate: cfg.Sender.Rate, Burst: gate.MaxBurst, PaidRate: cfg.Sender.PaidRate})
 	if err := b.setRouter(cfg); err != nil {
 		return nil, err
@@ -93,7 +89,7 @@ func (b *bot) setIntake(in config.Intake, secret string) (err error) {
 }
 
 func (b *bot) setRouter(cfg config.Bot) error {
-	r, err := handler.NewRouter(routesOf(cfg.Handlers), handler.RouterOptions{Username: b.knownAs, Unmatched: cfg.Unmatched})
+	r, err := handler.NewRouter(Routes(cfg.Handlers), handler.RouterOptions{Username: b.knownAs, Unmatched: cfg.Unmatched})
 	if err == nil {
 		b.router.Store(r)
 	}
@@ -155,8 +151,8 @@ type generation struct {
 
 func (b *bot) startHandlers(d *daemon) {
 	h, err := handler.New(handler.Config{
-		Bot: b.spool, Routes: routesOf(b.cfg.Handlers), Logger: b.log.With(slog.String("component", "handler")),
-		Home: d.home(),
+		Bot: b.spool, Routes: Routes(b.cfg.Handlers), Logger: b.log.With(slog.String("component", "handler")),
+		Home: d.home(), Unit: d.o.Getenv(UnitVariable),
 	})
 	if err != nil { // the router has accepted the same routes before
 		b.log.LogAttrs(d.work, slog.LevelError, "the handlers can't run", slog.Any("err", err))

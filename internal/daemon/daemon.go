@@ -68,6 +68,8 @@ type daemon struct {
 	server *localapi.Server
 
 	reloads chan reloadRequest
+	tokens  chan tokenRequest
+	passed  passedSockets
 
 	take     context.Context // ends first: no new work
 	stopTake context.CancelFunc
@@ -78,28 +80,43 @@ type daemon struct {
 // Run is the daemon. It returns nil after a stop that was asked for by ctx or
 // a signal.
 func Run(ctx context.Context, o Options) error {
-	path, _ := config.Resolve(o.Config, o.Getenv)
-	cfg, err := config.Load(path, o.Getenv)
+	passed, err := takeSockets()
 	if err != nil {
 		return exit(exitSettings, err)
 	}
-	d := &daemon{o: o, cfg: cfg, level: new(slog.LevelVar), reloads: make(chan reloadRequest)}
+	defer passed.close()
+	// From here on a signal ends the start in good order, too.
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer signal.Stop(signals)
+
+	path, _ := config.Resolve(o.Config, o.Getenv)
+	cfg, err := config.Load(path, o.Getenv)
+	if err != nil {
+		return refuse(ctx, o, passed, signals, err)
+	}
+	d := &daemon{
+		o: o, cfg: cfg, level: new(slog.LevelVar), passed: passed,
+		reloads: make(chan reloadRequest), tokens: make(chan tokenRequest),
+	}
 	d.log = newLogger(cfg.Log, d.level, o.Stderr, o.Getenv)
 	d.notify = newNotifier(o.Getenv)
 	d.take, d.stopTake = context.WithCancel(context.WithoutCancel(ctx))
 	d.work, d.stopWork = context.WithCancel(context.WithoutCancel(ctx))
 	defer d.stopTake()
 	defer d.stopWork()
-
-	// From here on a signal ends the start in good order, too.
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	defer signal.Stop(signals)
-	if err := d.start(ctx); err != nil {
+	err = d.start(ctx)
+	switch {
+	case errors.Is(err, errSettings):
+		return refuse(ctx, o, passed, signals, err)
+	case err != nil:
 		return err
 	}
 	return d.serve(ctx, signals)
 }
+
+// errSettings: the bots of the settings can't be what they say.
+var errSettings = errors.New("the settings can't be used")
 
 // start opens store and listeners and starts the bots. When a step fails the
 // earlier ones are taken back.
@@ -108,18 +125,20 @@ func (d *daemon) start(ctx context.Context) error {
 	if err != nil {
 		d.log.LogAttrs(ctx, slog.LevelWarn, "time asleep doesn't count", slog.Any("err", err))
 	}
+	extended := d.notify.extend(ctx, extendEvery)
 	store, err := spool.Open(ctx, spool.Options{
 		Path: d.cfg.Store.Path, Logger: d.log.With(slog.String("component", "spool")),
 		Keep:     spool.Keep{Done: d.cfg.Store.Keep.Done, Handled: d.cfg.Store.Keep.Handled, Dead: d.cfg.Store.Keep.Dead},
 		KeepSize: d.cfg.Store.KeepSize, MaxSize: d.cfg.Store.MaxSize, Clock: clock, Built: built,
 	})
+	extended()
 	if err != nil {
 		return storeError(err)
 	}
 	d.store = store
 	d.bots = newDirectory(d)
 	if err := d.bots.build(ctx, d.cfg); err != nil {
-		return errors.Join(exit(exitSettings, err), store.Close())
+		return errors.Join(fmt.Errorf("%w: %w", errSettings, err), store.Close())
 	}
 	if err := d.listen(ctx); err != nil {
 		return errors.Join(err, store.Close())
@@ -144,20 +163,14 @@ func (d *daemon) listen(ctx context.Context) error {
 	for _, l := range d.cfg.API.Listen {
 		ends = append(ends, localapi.Endpoint{Addr: l.Addr, Serve: l.Serve})
 	}
-	passed, err := passedListeners()
-	if err != nil {
-		return exit(exitSettings, fmt.Errorf("taking the sockets that systemd passed: %w", err))
-	}
+	var err error
 	d.server, err = localapi.Listen(ctx, localapi.Config{
-		Endpoints: ends, Passed: passed, Manage: api, Logger: d.log.With(slog.String("component", "api")),
+		Endpoints: ends, Passed: d.passed, Manage: d.withTokens(api), Logger: d.log.With(slog.String("component", "api")),
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
-	}
-	for _, l := range passed {
-		_ = l.Close()
-	}
-	if errors.Is(err, localapi.ErrInUse) {
+	case errors.Is(err, localapi.ErrInUse):
 		return exit(exitTemp, err)
 	}
 	return exit(exitSettings, err)
@@ -175,6 +188,8 @@ func (d *daemon) serve(ctx context.Context, signals <-chan os.Signal) error {
 			broken <- fmt.Errorf("serving the API: %w", err)
 		}
 	}()
+	d.bots.loops.Go(func() { d.serveUnnamed(d.take) })
+	d.sayHow(ctx)
 	beat := d.notify.heartbeat(d.work, d.store.Healthy, d.statusLine)
 	d.notify.ready(d.statusLine())
 	d.log.LogAttrs(ctx, slog.LevelInfo, "ready", slog.String("version", d.o.Version), slog.String("path", d.store.Path()),
@@ -197,6 +212,8 @@ func (d *daemon) wait(ctx context.Context, signals <-chan os.Signal, broken <-ch
 		case q := <-d.reloads:
 			done, err := d.reload(ctx)
 			q.answer <- reloadAnswer{done, err}
+		case q := <-d.tokens:
+			q.answer <- d.useToken(ctx, q.bot, q.token)
 		case s := <-signals:
 			if s == syscall.SIGHUP {
 				_, _ = d.reload(ctx) // it has said in the log how it went

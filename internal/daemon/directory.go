@@ -48,6 +48,11 @@ func (r *directory) build(ctx context.Context, cfg *config.Config) error {
 
 func (r *directory) make(ctx context.Context, c config.Bot) (*bot, error) {
 	token, err := readToken(c, r.d.o.Getenv)
+	return r.makeWith(ctx, c, token, err)
+}
+
+// makeWith makes a bot of its token, or of the reason why there is none.
+func (r *directory) makeWith(ctx context.Context, c config.Bot, token botapi.Token, err error) (*bot, error) {
 	secret := ""
 	if err == nil && c.Intake.Mode == "webhook" {
 		secret, err = readHookSecret(c)

@@ -20,7 +20,8 @@ func senderOptions(s config.Sender, dir string) sender.Options {
 	return sender.Options{FloodScope: sender.FloodScope(s.FloodScope), RequestTimeout: s.RequestTimeout, Dir: dir}
 }
 
-func routesOf(list []config.Handler) []handler.RouteConfig {
+// Routes are the handlers of the settings in the form of their room.
+func Routes(list []config.Handler) []handler.RouteConfig {
 	routes := make([]handler.RouteConfig, 0, len(list))
 	for _, h := range list {
 		routes = append(routes, handler.RouteConfig{

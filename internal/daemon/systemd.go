@@ -2,11 +2,10 @@ package daemon
 
 import (
 	"context"
-	"net"
+	"fmt"
 	"strings"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/activation"
 	sd "github.com/coreos/go-systemd/v22/daemon"
 )
 
@@ -28,6 +27,9 @@ func newNotifier(getenv func(string) string) *notifier {
 	return n
 }
 
+// extendEvery is how often a long start asks for more time.
+const extendEvery = 10 * time.Second
+
 // statusInterval is how often STATUS= is brought up to date under systemd when
 // there is no watchdog to do it with.
 const statusInterval = time.Minute
@@ -45,6 +47,34 @@ func (n *notifier) stopping()           { n.send(sd.SdNotifyStopping, "STATUS=st
 func (n *notifier) reloading() {
 	usec := sd.SdNotifyMonotonicUsec()
 	n.send(sd.SdNotifyReloading, strings.TrimSuffix(usec, "\n"))
+}
+
+// maxOpening bounds how long the opening of a store may hold up a start. Past
+// it something is wrong that waiting doesn't mend.
+const maxOpening = time.Hour
+
+// extend keeps the service manager waiting for a start that does long work, a
+// recovery or a migration of the store. The function that it returns ends that.
+func (n *notifier) extend(ctx context.Context, every time.Duration) (done func()) {
+	ctx, cancel := context.WithTimeout(ctx, maxOpening)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				n.send("STATUS=opening the spool", fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (3*every).Microseconds()))
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }
 
 // heartbeat pings the watchdog as long as healthy says so, and keeps STATUS=
@@ -87,24 +117,4 @@ func (n *notifier) heartbeat(ctx context.Context, healthy func() bool, status fu
 		}
 	}()
 	return ended
-}
-
-// passedListeners are the sockets that systemd has opened for us, by the
-// address that the settings give them.
-func passedListeners() (map[string]net.Listener, error) {
-	list, err := activation.Listeners()
-	if err != nil {
-		return nil, err
-	}
-	passed := map[string]net.Listener{}
-	for _, l := range list {
-		switch {
-		case l == nil: // a datagram socket or the like: nothing that we listen on
-		case l.Addr().Network() == "unix":
-			passed["unix:"+l.Addr().String()] = l
-		default:
-			passed["tcp:"+l.Addr().String()] = l
-		}
-	}
-	return passed, nil
 }

@@ -37,6 +37,13 @@ func withPeer(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, p)
 }
 
+// PeerUID returns the user at the other end of a request that came over a unix
+// socket; false where nobody vouches for one.
+func PeerUID(ctx context.Context) (uid uint32, known bool) {
+	p, ok := ctx.Value(peerKey{}).(peer)
+	return p.uid, ok
+}
+
 // credentials reads who opened the other end.
 func credentials(conn *net.UnixConn) (p peer, err error) {
 	raw, err := conn.SyscallConn()
