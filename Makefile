@@ -2,6 +2,8 @@
 export CGO_ENABLED ?= 0
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
+BENCHTIME ?= 1s
+BENCHDIR ?= /var/tmp
 
 .DEFAULT_GOAL := help
 .PHONY: help build run demo test race lint fuzz bench check e2e
@@ -34,8 +36,8 @@ bin/golangci-lint: tools/go.mod tools/go.sum
 fuzz: ## every fuzz target in turn, FUZZTIME each
 	@scripts/fuzz.sh $(FUZZTIME)
 
-bench: ## the benchmarks of the rooms
-	go test -run '^$$' -bench . -benchmem ./internal/...
+bench: ## the figures beside floor and peers; CASE=path,rates,… BENCHTIME=1s BENCHDIR=/var/tmp
+	cd scripts/bench && go run . -case '$(CASE)' -time $(BENCHTIME) -dir $(BENCHDIR)
 
 check: test lint ## what should pass before a commit
 

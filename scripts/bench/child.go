@@ -50,6 +50,9 @@ func (b *bench) startIn(name, dir string) (*child, error) {
 		return nil, err
 	}
 	c.out = json.NewDecoder(out)
+	// An end of its input is a request to end in good order, so that no server of
+	// a contestant is left behind.
+	c.cmd.Cancel, c.cmd.WaitDelay = c.in.Close, 20*time.Second
 	if err := c.cmd.Start(); err != nil {
 		return nil, err
 	}

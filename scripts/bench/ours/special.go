@@ -70,74 +70,80 @@ func (o *ours) cycleBehind(r kit.Request) (kit.Reply, error) {
 }
 
 // path takes updates in, has them handled, and sends the replies: the whole way
-// of a message. The handlers only answer. With one producer each message is
-// through before the next one comes.
+// of a message. The handlers only answer. With one worker there is one producer
+// too, and each message is through before the next one comes.
 func (o *ours) path(r kit.Request) (kit.Reply, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	all := make(chan struct{})
-	stop, err := o.send(r.Workers, &wire{at: func(n int64) {
-		if n == int64(r.N) {
-			close(all)
-		}
-	}})
+	p := pipeline{o: o, sent: make(chan struct{}, r.N), replies: make(chan int64, r.N+1)}
+	stop, err := o.send(r.Workers, &wire{at: func(int64) { p.sent <- struct{}{} }})
 	if err != nil {
 		return kit.Reply{}, err
 	}
-	replies := make(chan int64, r.N)
 	var handlers sync.WaitGroup
 	for range parallel {
-		handlers.Go(func() { o.handle(ctx, replies) })
+		handlers.Go(func() { p.handle(ctx) })
 	}
 	producers := 64
 	if r.Workers == 1 {
 		producers = 1
 	}
-	first := o.i.Add(int64(r.N)) - int64(r.N)
-	var i int64
-	var mu sync.Mutex
-	_, err = kit.Together(producers, r.N, time.Hour, func() (bool, error) {
-		mu.Lock()
-		i++
-		update := newUpdate(first + i)
-		mu.Unlock()
-		if _, err := o.bot.Intake(ctx, spool.Batch{Updates: []spool.NewUpdate{update}, Offset: update.ID + 1, SetOffset: true}); err != nil {
-			return false, err
-		}
-		if producers > 1 {
-			return true, nil
-		}
-		_, err := o.store.Wait(ctx, <-replies)
-		return true, err
-	})
+	// The first message finds nobody parked yet.
+	err = p.push(ctx, 1, 1)
+	before, start := o.Flushes(), time.Now()
 	if err == nil {
-		<-all
+		err = p.push(ctx, r.N, producers)
 	}
+	reply := kit.Reply{N: r.N, Flushes: o.Flushes() - before, Took: time.Since(start)}
 	cancel()
 	handlers.Wait()
 	if stopErr := stop(); err == nil {
 		err = stopErr
 	}
-	return kit.Reply{N: r.N}, err
+	return reply, err
+}
+
+// pipeline is what the messages of one run go through.
+type pipeline struct {
+	o       *ours
+	sent    chan struct{} // one for each call
+	replies chan int64    // the jobs that the handlers have made
+}
+
+// push takes n updates in and waits until their replies are sent.
+func (p *pipeline) push(ctx context.Context, n, producers int) error {
+	_, err := kit.Together(producers, n, time.Hour, func() (bool, error) {
+		update := newUpdate(p.o.i.Add(1))
+		batch := spool.Batch{Updates: []spool.NewUpdate{update}, Offset: update.ID + 1, SetOffset: true}
+		if _, err := p.o.bot.Intake(ctx, batch); err != nil || producers > 1 {
+			return err == nil, err
+		}
+		_, err := p.o.store.Wait(ctx, <-p.replies)
+		return true, err
+	})
+	for i := 0; i < n && err == nil; i++ {
+		<-p.sent
+	}
+	return err
 }
 
 const (
 	route    = "bench"
-	parallel = 8 // handlers at once, the settings' default
+	parallel = 16 // handlers at once: two routes at the default of 8
 )
 
 // handle answers updates until ctx ends.
-func (o *ours) handle(ctx context.Context, replies chan<- int64) {
+func (p *pipeline) handle(ctx context.Context) {
 	for {
-		lease, err := o.bot.ClaimUpdate(ctx, route)
+		lease, err := p.o.bot.ClaimUpdate(ctx, route)
 		if err != nil {
 			return
 		}
-		queued, err := o.bot.Handled(ctx, lease, spool.Handling{Jobs: []spool.NewJob{o.job(lease.Seq)}})
+		queued, err := p.o.bot.Handled(ctx, lease, spool.Handling{Jobs: []spool.NewJob{p.o.job(lease.Seq)}})
 		if err != nil {
 			return
 		}
-		replies <- queued[0].Job.ID
+		p.replies <- queued[0].Job.ID
 	}
 }
 
