@@ -203,6 +203,9 @@ func (s *setupRun) mayReplace(question string) error {
 	return s.confirm(question, false)
 }
 
+// agrees asks what isn't grave either way.
+func (s *setupRun) agrees(question string) bool { return s.confirm(question, false) == nil }
+
 // findOwner finds who is to be "me".
 func (s *setupRun) findOwner(ctx context.Context) error {
 	known := ""
@@ -218,7 +221,7 @@ func (s *setupRun) findOwner(ctx context.Context) error {
 	case s.f.owner != 0:
 		s.entry.Me = strconv.FormatInt(s.f.owner, 10)
 		return nil
-	case known != "" && (s.f.yes || s.confirm("The owner is "+known+". Find out anew?", false) != nil):
+	case known != "" && (s.f.yes || !s.agrees("The owner is "+known+". Find out anew?")):
 		s.entry.Me = known
 		return s.say("owner    %s, as before\n", known)
 	}
@@ -231,16 +234,13 @@ func (s *setupRun) findOwner(ctx context.Context) error {
 // notPolled refuses to get into the way of a daemon that takes the updates of
 // this bot: each poll of one would end a poll of the other.
 func (s *setupRun) notPolled(ctx context.Context) error {
-	client, err := s.dial()
-	if err != nil {
-		return nil //nolint:nilerr // no socket is known, so no daemon either
-	}
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
 	var status manage.Status
-	if client.Do(ctx, localapi.Request{Method: http.MethodGet, Path: "/v1/status"}, &status) != nil {
-		return nil
+	if client, err := s.dial(); err == nil { // else no socket is known, and no daemon either
+		defer client.Close()
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		// Where there is no answer there is nobody to get into the way of.
+		_ = client.Do(ctx, localapi.Request{Method: http.MethodGet, Path: "/v1/status"}, &status)
 	}
 	for name, bot := range status.Bots.ByName {
 		if bot.ID != nil && *bot.ID == s.account.ID && bot.Intake.State == "ok" {

@@ -158,12 +158,12 @@ func (a *app) routeFor(bot config.Bot, args []string, raw []byte) (handler.Route
 
 func destination(r spool.Route) string {
 	switch {
-	case r.Handler == spool.PullRoute:
-		return "to a client that asks for it"
-	case r.Handler == "":
+	case r.Handler != spool.PullRoute:
+		return "to " + r.Handler
+	case r.Ignore != "":
 		return "nowhere: it would be ignored"
 	}
-	return "to " + r.Handler
+	return "to a client that asks for it"
 }
 
 // madeUp is the update to try with.
@@ -258,10 +258,10 @@ func (a *app) printTried(route handler.RouteConfig, t handler.Tried) error {
 	} else {
 		a.showTried(shown)
 	}
-	switch {
-	case t.State == spool.UpdateHandled:
+	if t.State == spool.UpdateHandled {
 		return nil
-	case t.State == spool.UpdateOpen:
+	}
+	if t.State == spool.UpdateOpen {
 		return silent(exitTempFail)
 	}
 	return silent(exitData)
