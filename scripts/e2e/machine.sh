@@ -1,0 +1,98 @@
+# Sourced: a Debian machine with real systemd as its first process, in a
+# container with a network of its own. ROOT is its file system, LEADER its init.
+
+# rootfs SUITE prints the folder of a small installed Debian, made once. The
+# mirror is the one that this machine uses.
+rootfs() {
+	local dir=$E2E_CACHE/$1 mirror
+	if [ ! -e "$dir/etc/machine-id" ]; then
+		mirror=$(awk '/^URIs:/ { print $2; exit }' /etc/apt/sources.list.d/debian.sources 2>/dev/null || true)
+		mkdir -p "$E2E_CACHE"
+		rm -rf "$dir.new"
+		mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,dbus \
+			"$1" "$dir.new" "${mirror:-http://deb.debian.org/debian}" >&2
+		rm -rf "$dir.new"/var/lib/apt/lists/* "$dir.new"/etc/apt/sources.list "$dir.new"/etc/apt/sources.list.d/*
+		: >"$dir.new/etc/machine-id"
+		mv "$dir.new" "$dir"
+	fi
+	echo "$dir"
+}
+
+# machine_make SUITE makes a machine that isn't on yet.
+machine_make() {
+	ROOT=$WORK/$1
+	cp -a --reflink=auto "$(rootfs "$1")" "$ROOT"
+	echo "tgspool-$1" >"$ROOT/etc/hostname"
+	printf '127.0.0.1 localhost tgspool-%s\n' "$1" >"$ROOT/etc/hosts"
+}
+
+machine_on() {
+	SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 systemd-nspawn --quiet --boot --directory="$ROOT" \
+		--machine="tgspool-e2e-$$" --keep-unit --register=no --private-network --console=pipe \
+		</dev/null >"$ROOT.console" 2>&1 &
+	NSPAWN=$!
+	machine_ready
+}
+
+# machine_ready waits for the init process and the end of its boot.
+machine_ready() {
+	eventually 20 "an init process" has_leader
+	eventually 60 "the end of the boot" booted
+}
+
+# has_leader finds the container's init: a child of nspawn that isn't the last one.
+has_leader() {
+	local pid
+	pid=$(awk '{ print $1 }' "/proc/$NSPAWN/task/$NSPAWN/children")
+	[ -n "$pid" ] && [ "$pid" != "${GONE:-}" ] && LEADER=$pid
+}
+
+booted() {
+	local state
+	state=$(inside systemctl is-system-running || true)
+	[ "$state" = running ] || [ "$state" = degraded ]
+}
+
+machine_reboot() {
+	GONE=$LEADER
+	inside systemctl reboot || true
+	machine_ready
+}
+
+# machine_off turns the machine off, the hard way when it doesn't listen.
+machine_off() {
+	[ -n "${NSPAWN:-}" ] || return 0
+	inside timeout 5 systemctl poweroff >/dev/null 2>&1 || kill -TERM "$NSPAWN" 2>/dev/null || true
+	for _ in $(seq 200); do
+		kill -0 "$NSPAWN" 2>/dev/null || break
+		sleep 0.1
+	done
+	kill -KILL "$NSPAWN" 2>/dev/null || true
+	wait "$NSPAWN" 2>/dev/null || true
+	NSPAWN='' LEADER='' GONE=''
+}
+
+# inside COMMAND... runs in the machine, as root, with a plain environment.
+inside() {
+	nsenter -t "$LEADER" -m -u -i -n -p -C -r -w -- /usr/bin/env -i \
+		PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@" </dev/null
+}
+
+# put MODE OWNER PATH writes standard input to a file in the machine.
+put() {
+	cat >"$ROOT/root/put"
+	inside install -m "$1" -o "${2%:*}" -g "${2#*:}" /root/put "$3"
+	rm "$ROOT/root/put"
+}
+
+# network COMMAND... runs one of this machine's programs in the other's network.
+network() { nsenter -t "$LEADER" -n -- "$@"; }
+
+# show UNIT PROPERTY
+show() { inside systemctl show --property="$2" --value "$1"; }
+
+# journal ARGS... prints messages of the unit.
+journal() { inside journalctl --no-pager --output=cat --unit=tgspool.service "$@"; }
+
+# journal_says PART: in this boot, whoever said it.
+journal_says() { grep -qF -- "$1" <<<"$(inside journalctl --no-pager --boot --output=cat)"; }

@@ -1,0 +1,83 @@
+# Sourced: the simulator as the machine's Telegram, and clients of tgspool.
+
+TOKEN=123456:SIMULATOR-SIMULATOR-SIMULATOR-SIMUL
+API=127.0.0.1:9090
+CONTROL=127.0.0.1:9091
+
+# telegram_on starts the simulator as a unit of its own. It is a copy of the
+# program under another name, so that no step of the package touches it.
+telegram_on() {
+	inside systemd-run --quiet --unit=telegram --collect /usr/local/bin/telegram simulate \
+		--listen "$API" --control "$CONTROL" --token "$TOKEN"
+	eventually 10 "the simulator" sim GET status
+}
+
+telegram_off() { inside systemctl stop telegram; }
+
+# sim VERB PATH [BODY] speaks to the simulator's control address.
+sim() {
+	network curl --silent --show-error --fail --max-time 10 --request "$1" \
+		${3:+--data "$3"} "http://$CONTROL/sim/$2"
+}
+
+# says CHAT TEXT: a person writes to the bot.
+says() { sim POST text "{\"chat_id\":$1,\"user_id\":$1,\"text\":\"$2\"}" >/dev/null; }
+
+# arrived [FILTER] counts the messages that have arrived at Telegram.
+arrived() { sim GET journal | jq "[.[] | select(.method == \"sendMessage\" and .effect) ${1:+| select($1)}] | length"; }
+
+# has_arrived TEXT, once and only once.
+has_arrived() { [ "$(arrived ".text == \"$1\"")" = 1 ]; }
+
+# each_arrived PREFIX N: N texts that begin with PREFIX have arrived, each once.
+each_arrived() {
+	local texts
+	texts=$(sim GET journal | jq -r ".[] | select(.method == \"sendMessage\" and .effect) | .text | select(startswith(\"$1\"))")
+	equals "texts $1… that have arrived" "$2" "$(grep -c . <<<"$texts")"
+	equals "texts $1… that have arrived twice" "" "$(sort <<<"$texts" | uniq -d)"
+}
+
+# all_arrived PREFIX N is its condition, to wait for.
+all_arrived() { [ "$(arrived ".text | startswith(\"$1\")")" -ge "$2" ]; }
+
+# send TEXT queues a message by the client under test.
+send() { inside tgspool send --chat 42 "$@"; }
+
+# knock_on PREFIX starts two clients that send one message after the other, and
+# write down for each its number, exit code and milliseconds.
+knock_on() {
+	inside sh -c ": >/root/knocks"
+	for client in a b; do
+		inside systemd-run --quiet --unit="knock-$client" --collect \
+			/usr/local/bin/knock "$1-$client" /root/knocks /usr/local/bin/telegram
+	done
+}
+
+# knock_off lets each client end its last call, and prints how many there were.
+knock_off() {
+	inside touch /root/knock-off
+	eventually 60 "the clients' end" no_knocks
+	inside rm /root/knock-off
+	grep -c . "$ROOT/root/knocks"
+}
+
+no_knocks() { ! inside systemctl --quiet is-active knock-a knock-b; }
+
+# knocks_refused prints the calls that failed, knocks_longest the longest wait.
+knocks_refused() { awk '$2 != 0' "$ROOT/root/knocks"; }
+knocks_longest() { awk '$3 > most { most = $3 } END { printf "%.2f", most / 1000 }' "$ROOT/root/knocks"; }
+
+# knock_program is the client: PREFIX LOG PROGRAM.
+knock_program() {
+	cat <<'SH'
+#!/bin/sh
+# Each text is a chat's of its own turn, so that order and gaps don't slow it.
+n=0
+while [ ! -e /root/knock-off ]; do
+	n=$((n + 1))
+	start=$(date +%s%3N)
+	"$3" send --socket /run/tgspool/tgspool.sock --chat $((1000 + n % 100)) --key "$1-$n" "$1-$n" >/dev/null 2>>/root/knock-errors
+	echo "$1-$n $? $(($(date +%s%3N) - start))" >>"$2"
+done
+SH
+}

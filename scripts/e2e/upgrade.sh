@@ -1,0 +1,3 @@
+# Sourced.
+newer_store() { :; }
+upgrades() { :; }
