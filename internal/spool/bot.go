@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// defaultMaxAttempts is how often a job is tried when nobody says otherwise.
+const defaultMaxAttempts = 8
+
 // Limits are a bot's settings that the store applies itself.
 type Limits struct {
 	ChatGap        time.Duration // between two messages of a chat; 0: off
@@ -71,11 +74,21 @@ func newBot(s *Store, num uint16, rec botRec) *Bot {
 // ID is Telegram's id of the bot.
 func (b *Bot) ID() int64 { return b.public.Load().ID }
 
+// Attached reports whether the bot is in the settings of this process. A bot
+// that isn't keeps what it has, and nothing of it moves.
+func (b *Bot) Attached() bool { return b.attached.Load() }
+
 // Name is the bot's name in the settings, the last one used.
 func (b *Bot) Name() string { return b.public.Load().Name }
 
-// Cooldown is the bot's persisted not-before deadline; zero when there is none.
-func (b *Bot) Cooldown() time.Time { return b.s.clock.at(b.public.Load().Cooldown) }
+// Cooldown is when the bot's persisted deadline is over, reckoned from now so
+// that no step of the wall clock moves it; zero when none is running.
+func (b *Bot) Cooldown() time.Time {
+	if left := b.s.clock.left(b.public.Load().Cooldown); left > 0 {
+		return time.Now().Add(left)
+	}
+	return time.Time{}
+}
 
 // Offset is the offset to ask Telegram for next, 0 at the very beginning.
 func (b *Bot) Offset() int64 { return b.public.Load().Offset }
@@ -217,7 +230,7 @@ func (t *txn) configure(b *Bot, cfg BotConfig) {
 	l := &cfg.Limits
 	l.ChatBurst = max(1, l.ChatBurst)
 	if l.MaxAttempts <= 0 {
-		l.MaxAttempts = 8
+		l.MaxAttempts = defaultMaxAttempts
 	}
 	if l.OnUncertain == "" {
 		l.OnUncertain = PolicyHold
@@ -225,7 +238,7 @@ func (t *txn) configure(b *Bot, cfg BotConfig) {
 	if l.UncertainFor <= 0 {
 		l.UncertainFor = 72 * time.Hour
 	}
-	b.cfg = cfg
+	b.cfg, b.askAt = cfg, 0
 	b.config.Store(&cfg)
 	t.undo = append(t.undo, func() { b.cfg = old; b.config.Store(&old) })
 	if cfg.Route != nil && cfg.Routes != b.rec.Routes {

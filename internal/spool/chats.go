@@ -65,7 +65,7 @@ func (t *txn) addAlias(b *Bot, no uint32, c *chatRec, name string) {
 	if other == no {
 		return
 	}
-	if other != 0 {
+	if other != 0 && !t.handOver(b, c, other, name) {
 		t.absorb(b, no, other)
 	}
 	t.put(bAlias, nameKey(b.num, name), binary.BigEndian.AppendUint32(nil, no))
@@ -73,6 +73,23 @@ func (t *txn) addAlias(b *Bot, no uint32, c *chatRec, name string) {
 		c.Others = append(c.Others, name)
 	}
 	t.touchChat(b, no, c)
+}
+
+// handOver takes a @name from a chat that is known by another id: Telegram lets
+// names change hands, and then only the name moves, never a chat's jobs.
+func (t *txn) handOver(b *Bot, to *chatRec, from uint32, name string) bool {
+	old := t.chat(b, from)
+	if old == nil || !strings.HasPrefix(name, "@") {
+		return false
+	}
+	_, oldIsID := chatID(old.Name)
+	_, newIsID := chatID(to.Name)
+	if !oldIsID || !newIsID {
+		return false
+	}
+	old.Others = slices.DeleteFunc(old.Others, func(s string) bool { return s == name })
+	t.touchChat(b, from, old)
+	return true
 }
 
 // absorb moves the waiting jobs of one chat into another's queue. Their order
@@ -141,8 +158,8 @@ func (t *txn) moveAliases(b *Bot, into, from uint32) {
 
 // see takes over what an update or an answer told about a chat.
 func (t *txn) see(b *Bot, no uint32, c *chatRec, seen *ChatSeen) {
-	if seen == nil {
-		return
+	if seen == nil || !isChatName(c.Name) {
+		return // calls that go to no chat have a queue, and no chat to learn of
 	}
 	if seen.ID != 0 {
 		name := strconv.FormatInt(seen.ID, 10)

@@ -156,6 +156,10 @@ func (t *txn) claim(b *Bot, k, v []byte) bool {
 		t.dropHead(b, k, chat, id, err)
 		return false
 	}
+	if r.state != Pending || r.Order != u64at(k, 3) || r.Lane != k[2] || t.follow(b, r.ChatNo) != chat {
+		t.dropEntry(b, k, chat)
+		return false
+	}
 	c := t.chat(b, chat)
 	switch {
 	case t.expired(r):
@@ -205,14 +209,26 @@ func (t *txn) hand(b *Bot, r *jobRec, run *runRec) {
 	t.tell(r.ID)
 }
 
+// dropEntry takes an entry out that leads to the wrong job: something in an
+// index is wrong that no checksum shows. That job has a place of its own;
+// claimed by this one it would go out twice.
+func (t *txn) dropEntry(b *Bot, k []byte, chat uint32) {
+	t.del(bReady, k)
+	t.del(bQueue, queueKey(b.num, chat, k[2], u64at(k, 3)))
+	t.after = append(t.after, t.s.reportIndex)
+	t.rearm(b, chat)
+}
+
 // dropHead takes a head out whose record can't be read.
 func (t *txn) dropHead(b *Bot, k []byte, chat uint32, id int64, err error) {
-	lane, order := k[2], u64at(k, 3)
-	t.del(bReady, k)
-	t.del(bQueue, queueKey(b.num, chat, lane, order))
-	if lk := liveKey(b.num, id); t.get(bLive, lk) != nil {
-		t.setAside(bLive, lk, err)
-		t.count(b, Pending, "")
+	lk := liveKey(b.num, id)
+	if t.get(bLive, lk) == nil {
+		t.dropEntry(b, k, chat)
+		return
 	}
+	t.del(bReady, k)
+	t.del(bQueue, queueKey(b.num, chat, k[2], u64at(k, 3)))
+	t.setAside(bLive, lk, err)
+	t.count(b, Pending, "")
 	t.rearm(b, chat)
 }

@@ -175,12 +175,28 @@ func (c *timeline) atPtr(ns int64) *time.Time {
 	return &t
 }
 
-// ns is a moment that people or other rooms have named, on the timeline.
+// ns is a deadline that a part of this process has just set, on the timeline.
+// What counts is the span until then: the wall clock that it was reckoned from
+// may be wrong.
 func (c *timeline) ns(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
+	return c.now() + int64(t.Sub(c.sys.Wall()))
+}
+
+// named is a time of day that somebody has named, or one that a part of this
+// process has reckoned, which still bears a monotonic reading.
+func (c *timeline) named(t time.Time) int64 {
+	if t.IsZero() || t.Round(0) != t {
+		return c.ns(t)
+	}
 	return t.UnixNano() - c.shift.Load()
+}
+
+// left is how long a moment of the timeline is away, 0 when it has been.
+func (c *timeline) left(ns int64) time.Duration {
+	return time.Duration(max(0, ns-c.now()))
 }
 
 // ClockKnown reports whether the wall clock is known to be right. While it

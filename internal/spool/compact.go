@@ -61,14 +61,14 @@ func offline(ctx context.Context, o Options, fn func(*files) error) error {
 		return err
 	}
 	defer lock.release()
-	f.tidy()
+	f.tidy(ctx)
 	return explainFile(fn(f))
 }
 
 // compactIfWorthwhile is the start's own compaction. It is no reason not to
 // start when it fails.
 func (f *files) compactIfWorthwhile(ctx context.Context, found finding) error {
-	if found.size <= compactFrom || int64(found.free)*found.page*2 <= found.size { //nolint:gosec // a file's size fits
+	if found.size <= compactFrom || int64(found.free)*found.page*2 <= found.size {
 		return nil
 	}
 	err := f.compact(ctx, found)
@@ -81,7 +81,7 @@ func (f *files) compactIfWorthwhile(ctx context.Context, found finding) error {
 
 func (f *files) compact(ctx context.Context, found finding) error {
 	f.progress("compacting the spool")
-	need := found.size - int64(found.free)*found.page + spareRoom //nolint:gosec // a file's size fits
+	need := found.size - int64(found.free)*found.page + spareRoom
 	if left, err := freeSpace(filepath.Dir(f.path)); err == nil && left < need {
 		return fmt.Errorf("compacting spool %q: it needs %d bytes of free space, there are %d: %w", f.path, need, left, ErrFull)
 	}
@@ -99,7 +99,7 @@ func (f *files) compact(ctx context.Context, found finding) error {
 	}
 	f.hook("moved")
 	if fi, err := os.Stat(f.path); err == nil {
-		f.log.LogAttrs(ctx, slog.LevelInfo, "the spool's file was compacted", slog.Int64("before", found.size), slog.Int64("after", fi.Size()))
+		f.log.LogAttrs(ctx, slog.LevelInfo, "the spool's file was compacted", slog.String("path", f.path), slog.Int64("size", fi.Size()))
 	}
 	return nil
 }

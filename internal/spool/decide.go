@@ -47,7 +47,8 @@ func (s *Store) Resolve(ctx context.Context, id int64, res Resolution) (Job, err
 			}
 		})
 	case "resend":
-		return s.decision(ctx, id, Pending, uncertain, func(*jobRec, int64) {})
+		// A person wants it to arrive, late or not.
+		return s.decision(ctx, id, Pending, uncertain, func(r *jobRec, _ int64) { r.ExpiresAt = 0 })
 	case "drop":
 		return s.decision(ctx, id, Cancelled, uncertain, func(r *jobRec, now int64) {
 			r.Error = &JobError{Class: "unknown_outcome", Description: "dropped; it may or may not have arrived", At: s.clock.at(now)}

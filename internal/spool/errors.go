@@ -31,8 +31,13 @@ var (
 	ErrLocked = errors.New("spool is in use")
 	// ErrNewer: the file was written by a newer version of the program.
 	ErrNewer = errors.New("spool is from a newer version")
-	// ErrDamaged: a record's checksum doesn't match.
+	// ErrDamaged: a record's checksum doesn't match; in a *DamageError the file
+	// as a whole can't be used.
 	ErrDamaged = errors.New("record is damaged")
+	// ErrForeign: the file is not a spool. It is left as it is.
+	ErrForeign = errors.New("not a spool")
+	// ErrFileSystem: on that file system a spool would come to harm.
+	ErrFileSystem = errors.New("file system can't carry a spool")
 )
 
 // StateError is an ErrConflict that knows the record's state now.

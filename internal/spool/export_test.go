@@ -38,3 +38,13 @@ var ExplainFile = explainFile
 
 // WholeUpTo is the size up to which a file is looked at as a whole.
 const WholeUpTo = wholeUpTo
+
+// CheckPages looks at all pages of a bolt file.
+func CheckPages(path string) error {
+	p, err := openPages(path)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	return p.walk(&walker{})
+}

@@ -136,8 +136,10 @@ func (s *Store) keepWriting() {
 // closeFile gives the file back, unless a fault has left the writer inside a
 // transaction: bbolt would wait for its end.
 func (s *Store) closeFile() error {
-	if s.Err() != nil {
+	select {
+	case <-s.trouble.ended:
 		return nil
+	default:
 	}
 	err := s.db.Close()
 	if err == nil {

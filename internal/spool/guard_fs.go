@@ -12,9 +12,6 @@ import (
 	"syscall"
 )
 
-// ErrFileSystem: the file system can't carry a spool.
-var ErrFileSystem = errors.New("file system can't carry a spool")
-
 // fsVerdict is what is known of a file system.
 type fsVerdict struct {
 	name   string
@@ -70,18 +67,18 @@ func judgeFS(magic uint32, mountType string) fsVerdict {
 
 // checkFileSystem refuses a folder on which a spool would come to harm, and
 // warns where it may.
-func checkFileSystem(ctx context.Context, dir string, log *slog.Logger) error {
+func checkFileSystem(ctx context.Context, dir string, logger *slog.Logger) error {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return fmt.Errorf("looking at the file system of %q: %w", dir, err)
 	}
-	v := judgeFS(uint32(st.Type), mountType(dir)) //nolint:gosec,unconvert // the field's type differs between architectures; all numbers have 32 bits
+	v := judgeFS(uint32(st.Type), mountType(dir)) // all of them have 32 bits
 	if v.refuse {
 		return fmt.Errorf("%q is on %s: %s; name a folder on a local disk as [store] path: %w", dir, v.name, v.say, ErrFileSystem)
 	}
 	if v.say != "" {
-		log.LogAttrs(ctx, slog.LevelWarn, "the spool is on an unusual file system",
-			slog.String("path", dir), slog.String("kind", v.name), slog.String("reason", v.say))
+		logger.LogAttrs(ctx, slog.LevelWarn, "the spool is on an unusual file system",
+			slog.String("path", dir), slog.String("reason", v.name+": "+v.say))
 	}
 	return nil
 }
@@ -131,5 +128,5 @@ func freeSpace(dir string) (int64, error) {
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return 0, err
 	}
-	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:gosec,unconvert // the fields' types differ between architectures
+	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:unconvert // the fields' types differ between architectures
 }

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -18,7 +19,7 @@ import (
 type astray func(t *txn, after *[]byte, found *int) (done bool)
 
 func astrayParts() []astray {
-	return []astray{jobsAstray, marksAstray(bRun, bLive), marksAstray(bInLease, bInbox), chatsAstray, updatesAstray, ordersAstray}
+	return []astray{jobsAstray, entriesAstray, headsAstray, marksAstray(bRun, bLive), marksAstray(bInLease, bInbox), chatsAstray, updatesAstray, ordersAstray}
 }
 
 // jobsAstray finds pending jobs that neither queue nor timer leads to. A record
@@ -27,6 +28,33 @@ func jobsAstray(t *txn, after *[]byte, found *int) bool {
 	return t.some(bLive, after, func(b *Bot, k, v []byte) {
 		job, err := decode[jobRec](slices.Clone(k), v)
 		if err == nil && t.get(bRun, k) == nil && !t.hasPlace(b, job) {
+			*found++
+		}
+	})
+}
+
+// entriesAstray finds places in queues that don't lead to the job which has that
+// place.
+func entriesAstray(t *txn, after *[]byte, found *int) bool {
+	return t.some(bQueue, after, func(b *Bot, k, v []byte) {
+		q, _ := readQueued(v)
+		job, err := t.liveJob(b, q.id)
+		switch {
+		case err == nil:
+			if job.state != Pending || job.Order != u64at(k, 7) || job.Lane != k[6] || t.follow(b, job.ChatNo) != u32at(k, 2) {
+				*found++
+			}
+		case errors.Is(err, ErrNotFound):
+			*found++
+		}
+	})
+}
+
+// headsAstray finds ready entries that don't agree with the head of their queue.
+func headsAstray(t *txn, after *[]byte, found *int) bool {
+	return t.some(bReady, after, func(b *Bot, k, v []byte) {
+		head, hv := t.first(bQueue, queuePrefix(b.num, u32at(v, 0), k[2]))
+		if q, _ := readQueued(hv); head == nil || u64at(head, 7) != u64at(k, 3) || q.id != int64(u64at(v, 4)) {
 			*found++
 		}
 	})
@@ -83,13 +111,13 @@ func updatesAstray(t *txn, after *[]byte, found *int) bool {
 // without a timer, and no update of the key with a handler.
 func ordersAstray(t *txn, after *[]byte, found *int) bool {
 	return t.some(bInQueue, after, func(b *Bot, k, v []byte) {
-		order, seq := u64at(k, 2), int64(u64at(k, 10)) //nolint:gosec // it was written from an int64
+		order, seq := u64at(k, 2), int64(u64at(k, 10))
 		head, _ := t.first(bInQueue, inQueuePrefix(b.num, order))
 		if !slices.Equal(head, k) || len(v) != 16 {
 			return
 		}
 		ready := t.get(bInReady, inReadyKey(b.num, u64at(v, 0), seq)) != nil
-		timed := t.get(bTimer, timerKey(int64(u64at(v, 8)), timerUpdate, b.num, uint64(seq))) != nil //nolint:gosec // as above
+		timed := t.get(bTimer, timerKey(int64(u64at(v, 8)), timerUpdate, b.num, uint64(seq))) != nil
 		if !ready && !timed && !t.leasedIn(b, order) {
 			*found++
 		}
@@ -99,11 +127,17 @@ func ordersAstray(t *txn, after *[]byte, found *int) bool {
 // leasedIn reports whether an update of an order key is with a handler.
 func (t *txn) leasedIn(b *Bot, order uint64) (leased bool) {
 	t.each(bInLease, botKey(b.num), botKey(b.num), func(k, _ []byte) bool {
-		u, err := t.update(b, int64(u64at(k, 2))) //nolint:gosec // as above
+		u, err := t.update(b, int64(u64at(k, 2)))
 		leased = err == nil && hash64(u.OrderKey) == order
 		return !leased
 	})
 	return leased
+}
+
+// reportIndex tells of an index that has led to the wrong record.
+func (s *Store) reportIndex() {
+	s.log.Error("an index is damaged: something may wait that nothing leads to; stop the daemon and run tgspool db check --repair",
+		slog.String("path", s.path))
 }
 
 // repairAstray looks at a small store before it is used, and repairs it where
@@ -151,11 +185,11 @@ const lookRest = 250 * time.Millisecond
 
 // lookAround is the look at a big store while it is used. It changes nothing:
 // what it finds is for a person to decide.
-func (s *Store) lookAround() {
+func (s *Store) lookAround(ctx context.Context) {
 	if s.past.files.found.whole {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		<-s.stop

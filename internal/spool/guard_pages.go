@@ -243,7 +243,9 @@ func (w *walker) room(depth int, size int64) []byte {
 	return w.bufs[depth][:size]
 }
 
-// tree visits a page and all below it. Keys are within [lo, hi).
+// tree visits a page and all below it. Keys are within [lo, hi), and the first
+// is lo itself: bbolt finds a page in its parent by its first key, and where the
+// two differ it would change the wrong entry.
 func (w *walker) tree(bucket string, id uint64, lo, hi []byte, depth int) error {
 	if depth >= maxTreeDepth {
 		return damagef("page %d: the tree leads around in a circle", id)
@@ -270,7 +272,7 @@ func (w *walker) tree(bucket string, id uint64, lo, hi []byte, depth int) error 
 				return err
 			}
 		}
-		if bytes.Compare(k, lo) < 0 || next != nil && bytes.Compare(k, next) >= 0 {
+		if i == 0 && lo != nil && !bytes.Equal(k, lo) || bytes.Compare(k, lo) < 0 || next != nil && bytes.Compare(k, next) >= 0 {
 			return damagef("page %d: its keys don't ascend", id)
 		}
 		if err := w.tree(bucket, child, k, next, depth+1); err != nil && !w.skip(err) {
@@ -310,7 +312,7 @@ func (w *walker) leaf(bucket string, id uint64, buf, lo, hi []byte, depth int) e
 			return damagef("page %d: entry %d lies outside", id, i)
 		}
 		k, v := buf[pos:pos+ksize], buf[pos+ksize:pos+ksize+vsize]
-		if c := bytes.Compare(k, lo); c < 0 || c == 0 && i > 0 || hi != nil && bytes.Compare(k, hi) >= 0 {
+		if c := bytes.Compare(k, lo); c < 0 || c > 0 && i == 0 && lo != nil || c == 0 && i > 0 || hi != nil && bytes.Compare(k, hi) >= 0 {
 			return damagef("page %d: its keys don't ascend", id)
 		}
 		lo = k
@@ -360,8 +362,8 @@ func (s *Store) checkPages(tx *bolt.Tx) error {
 	}
 	defer p.close()
 	p.head.root = uint64(tx.Cursor().Bucket().Root())
-	p.head.pages = uint64(tx.Size() / p.pageSize) //nolint:gosec // a file's size is positive
-	p.head.freelist = noFreelist                  // the newest head's: it may be of a later transaction
+	p.head.pages = uint64(tx.Size() / p.pageSize)
+	p.head.freelist = noFreelist // the newest head's: it may be of a later transaction
 	return p.walk(&walker{})
 }
 

@@ -7,21 +7,26 @@ import (
 	"os"
 )
 
-// shape is what all keys of a bucket have in common: their length, and whether
-// their values are sealed.
+// shape is what all keys of a bucket have in common: their length, that of their
+// values, and whether these are sealed.
 type shape struct {
 	key    int // bytes; 0: at least 3
+	value  int // bytes; anyLen where they differ
 	sealed bool
 }
 
-// shapes holds every bucket whose keys have a fixed length. A key of another
-// length is damage that no checksum shows.
+const anyLen = -1
+
+// shapes holds every bucket whose keys have a fixed length. Another length is
+// damage that no checksum shows.
 var shapes = map[string]shape{
-	"botnum": {8, false}, "bots": {2, true}, "notes": {0, true},
-	"live": {10, true}, "parked": {11, true}, "ended": {11, true}, "body": {8, true}, "run": {10, true},
-	"queue": {15, false}, "ready": {11, false}, "key": {18, false}, "chat": {6, true}, "alias": {0, false},
-	"inbox": {10, true}, "inended": {11, true}, "inbody": {10, true}, "inlease": {10, true},
-	"inqueue": {18, false}, "inready": {18, false}, "seen": {10, false}, "timer": {19, false},
+	"botnum": {8, 2, false}, "bots": {2, anyLen, true}, "notes": {0, anyLen, true},
+	"live": {10, anyLen, true}, "parked": {11, anyLen, true}, "ended": {11, anyLen, true},
+	"body": {8, anyLen, true}, "run": {10, anyLen, true},
+	"queue": {15, 17, false}, "ready": {11, 12, false}, "key": {18, 16, false},
+	"chat": {6, anyLen, true}, "alias": {0, 4, false},
+	"inbox": {10, anyLen, true}, "inended": {11, anyLen, true}, "inbody": {10, anyLen, true}, "inlease": {10, anyLen, true},
+	"inqueue": {18, 16, false}, "inready": {18, 8, false}, "seen": {10, 8, false}, "timer": {19, 0, false},
 }
 
 // smallBuckets are those that a start needs whole and that stay small. Where
@@ -123,6 +128,9 @@ func (f *finding) record(bucket string, k, v []byte) error {
 		return damagef("bucket %s: key %x has a wrong length", bucket, k)
 	}
 	if !s.sealed {
+		if s.value != anyLen && s.value != len(v) {
+			return damagef("bucket %s: the value of key %x has a wrong length", bucket, k)
+		}
 		return nil
 	}
 	if _, err := unseal(k, v); err != nil {
@@ -133,9 +141,6 @@ func (f *finding) record(bucket string, k, v []byte) error {
 	}
 	return nil
 }
-
-// ErrForeign: the file is not a spool. It is never touched.
-var ErrForeign = errors.New("not a spool")
 
 // notOurs tells a damaged spool from a file that never was one: where no page
 // looks like one of bbolt's and the file isn't zeroed either, it belongs to
@@ -152,7 +157,7 @@ func notOurs(path string, damage error) error {
 	const size, most = 4096, 256
 	buf, zero := make([]byte, size), true
 	for i := range uint64(most) {
-		n, _ := f.ReadAt(buf, int64(i)*size) //nolint:gosec // below 256
+		n, _ := f.ReadAt(buf, int64(i)*size)
 		if n < pageHeader {
 			break
 		}

@@ -82,6 +82,9 @@ func (t *txn) takeIn(b *Bot, u *NewUpdate, taken *Taken) {
 		t.countUpdate(b, "", UpdateOpen)
 		t.putOpen(b, r)
 		t.lineIn(b, r)
+		if r.StaleAt != 0 {
+			t.put(bTimer, timerKey(r.StaleAt, timerStale, b.num, uint64(r.Seq)), []byte{})
+		}
 	}
 }
 
@@ -93,7 +96,8 @@ func (t *txn) knows(b *Bot, u *NewUpdate) bool {
 	if !u.HasID {
 		return t.get(bKey, dedupeKey(b.num, malformedKey(u))) != nil
 	}
-	return t.get(bSeen, seenKey(b.num, u.ID)) != nil
+	v := t.get(bSeen, seenKey(b.num, u.ID))
+	return len(v) == 8 || len(v) == 16 && int64(u64at(v, 8)) > t.now
 }
 
 func (t *txn) remember(b *Bot, u *NewUpdate, r *updateRec) {
@@ -226,6 +230,25 @@ func (t *txn) wakeUpdate(b *Bot, seq int64) {
 		t.unreadyIn(b, hash64(r.OrderKey))
 		t.rearmIn(b, hash64(r.OrderKey))
 	}
+}
+
+// staleReason is why a query is expired.
+const staleReason = "too old when its turn came"
+
+// expireStale ends an update that nobody has begun to handle in time.
+func (t *txn) expireStale(b *Bot, seq int64) {
+	r, err := t.update(b, seq)
+	if err != nil || r.state != UpdateOpen || r.StaleAt == 0 || r.StaleAt > t.now {
+		return
+	}
+	t.expireOpen(b, r, staleReason)
+}
+
+// expireOpen ends an open update before its turn.
+func (t *txn) expireOpen(b *Bot, r *updateRec, reason string) {
+	t.unlineIn(b, r)
+	r.Error = reason
+	t.shelve(b, r, UpdateOpen, UpdateExpired)
 }
 
 // update finds an update by its seq, whatever its state.

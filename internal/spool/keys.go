@@ -115,6 +115,7 @@ const (
 	timerFlood                          // id = job: held by a flood that is over
 	timerUpdate                         // id = seq: its next attempt is due
 	timerGone                           // id = chat: more jobs of a dead chat to end
+	timerStale                          // id = seq: from now on it is of no use
 )
 
 func timerKey(at int64, kind timerKind, bot uint16, id uint64) key {

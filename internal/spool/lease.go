@@ -85,9 +85,16 @@ func (t *txn) claimUpdate(b *Bot, h uint64, k, v []byte) {
 		return
 	}
 	order := u64at(v, 0)
+	if r.state != UpdateOpen || hash64(r.OrderKey) != order {
+		// It leads to the wrong update, which may be handled already.
+		t.del(bInQueue, inQueueKey(b.num, order, seq))
+		t.rearmIn(b, order)
+		t.after = append(t.after, t.s.reportIndex)
+		return
+	}
 	if r.StaleAt != 0 && r.StaleAt <= t.now {
 		t.del(bInQueue, inQueueKey(b.num, order, seq))
-		r.Error = "too old when its turn came"
+		r.Error = staleReason
 		t.shelve(b, r, UpdateOpen, UpdateExpired)
 		t.rearmIn(b, order)
 		return

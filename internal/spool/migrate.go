@@ -44,7 +44,7 @@ func (f *files) migrateBy(ctx context.Context, version uint64, list []migration)
 		return fmt.Errorf("migrating spool %q from version %d: %w; the copy from before is %s", f.path, version, err, kept)
 	}
 	f.log.LogAttrs(ctx, slog.LevelInfo, "the spool's file was brought to a new version",
-		slog.Uint64("from_version", version), slog.Int("version", int(version)+len(list)), slog.String("kept", kept)) //nolint:gosec // small
+		slog.Int("version", len(list)+1), slog.String("path", f.path), slog.String("moved_to", kept))
 	return nil
 }
 

@@ -73,7 +73,7 @@ func (s *Store) openFile(ctx context.Context, o Options) error {
 	s.trouble.ended = make(chan struct{})
 	f := newFiles(o, s.log)
 	s.past.files = f
-	f.tidy()
+	f.tidy(ctx)
 	if err := f.ready(ctx); err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (f *files) create(ctx context.Context) error {
 }
 
 // tidy removes what a process that was killed has left half made.
-func (f *files) tidy() {
+func (f *files) tidy(ctx context.Context) {
 	list := []string{f.tmp()}
 	for _, pattern := range []string{f.path + ".v*.new", filepath.Join(f.snapshots, "*.db.new")} {
 		found, _ := filepath.Glob(pattern) // the patterns are ours: they are well formed
@@ -182,7 +182,7 @@ func (f *files) tidy() {
 	}
 	for _, name := range list {
 		if err := os.Remove(name); err == nil {
-			f.log.LogAttrs(context.Background(), slog.LevelInfo, "removed a file that was left half made", slog.String("path", name))
+			f.log.LogAttrs(ctx, slog.LevelInfo, "removed a file that was left half made", slog.String("path", name))
 		}
 	}
 }
@@ -308,7 +308,7 @@ func (s *Store) load() error {
 	return s.db.View(func(tx *bolt.Tx) error {
 		meta := tx.Bucket(bMeta)
 		if v := meta.Get(kNextJob); len(v) == 8 {
-			s.nextJob = int64(binary.BigEndian.Uint64(v)) //nolint:gosec // it was written from an int64
+			s.nextJob = int64(binary.BigEndian.Uint64(v))
 		}
 		if err := s.past.load(meta.Get(kRecovery)); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -107,7 +108,7 @@ func (t *txn) newRecord(b *Bot, j *NewJob) *jobRec {
 		ID: t.s.nextJob, Method: j.Method, ChatNo: no, ChatRaw: j.ChatRaw,
 		Lane: laneOr(j.Lane).code(), Weight: byte(j.Weight), Safe: j.SafeToRepeat,
 		Params: j.Params, Files: j.Files, Key: j.DedupeKey,
-		NotBefore: t.s.clock.ns(j.NotBefore), ExpiresAt: t.s.clock.ns(j.ExpiresAt),
+		NotBefore: t.s.clock.named(j.NotBefore), ExpiresAt: t.s.clock.named(j.ExpiresAt),
 		MaxAttempts: j.MaxAttempts, OnUncertain: j.OnUncertain,
 		Origin: j.Origin, Created: t.now, Updated: t.now, Force: j.Force,
 	}
@@ -115,10 +116,10 @@ func (t *txn) newRecord(b *Bot, j *NewJob) *jobRec {
 		r.KeyUntil = t.now + int64(j.DedupeFor)
 	}
 	if r.MaxAttempts <= 0 {
-		r.MaxAttempts = l.MaxAttempts
+		r.MaxAttempts = cmp.Or(l.MaxAttempts, defaultMaxAttempts)
 	}
 	if r.OnUncertain == "" {
-		r.OnUncertain = l.OnUncertain
+		r.OnUncertain = cmp.Or(l.OnUncertain, PolicyHold)
 	}
 	if r.ExpiresAt == 0 && l.TTL > 0 {
 		r.ExpiresAt = max(t.now, r.NotBefore) + int64(l.TTL)
@@ -174,6 +175,9 @@ func (t *txn) place(b *Bot, r *jobRec) {
 // timers when it isn't due yet.
 func (t *txn) await(b *Bot, r *jobRec) {
 	r.ChatNo = t.follow(b, r.ChatNo)
+	if t.chat(b, r.ChatNo) == nil { // brought back after its own queue was dropped
+		r.ChatNo, _ = t.internChat(b, "")
+	}
 	if r.NotBefore > t.now && r.Order == 0 {
 		t.putLive(b, r)
 		t.put(bTimer, timerKey(r.NotBefore, timerDue, b.num, uint64(r.ID)), []byte{})

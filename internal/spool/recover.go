@@ -29,10 +29,14 @@ func (t *txn) recoverJob(b *Bot, id int64) {
 	k := liveKey(b.num, id)
 	r, err := t.liveJob(b, id)
 	if err != nil {
+		run, _ := decode[runRec](k, t.get(bRun, k))
 		t.del(bRun, k)
 		if t.get(bLive, k) != nil {
 			t.setAside(bLive, k, err)
 			t.count(b, Running, "")
+		}
+		if run != nil { // those behind it don't wait for it any more
+			t.rearm(b, t.follow(b, run.ChatNo))
 		}
 		return
 	}

@@ -310,7 +310,7 @@ func restoreFile(ctx context.Context, f *files, from string) error {
 		return err
 	}
 	defer lock.release()
-	f.tidy()
+	f.tidy(ctx)
 	found, err := examine(from, true)
 	switch {
 	case errors.Is(err, ErrNewer):

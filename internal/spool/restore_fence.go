@@ -42,8 +42,8 @@ func (s *Store) endRecovery(ctx context.Context) error {
 		*rec = next
 		s.past.files.hook("recovering")
 	}
-	s.log.LogAttrs(ctx, slog.LevelWarn, "the spool is restored", slog.String("kind", rec.Kind), slog.String("reason", rec.Reason),
-		slog.Int64("held", rec.Held), slog.Int64("dead", rec.Dead))
+	s.log.LogAttrs(ctx, slog.LevelWarn, "the spool is restored", slog.String("reason", rec.Reason),
+		slog.Int64("jobs_held", rec.Held), slog.Int64("updates_dead", rec.Dead))
 	return nil
 }
 
@@ -163,7 +163,7 @@ func holdParked(t *txn, r *recoveryRec) bool {
 
 func (t *txn) timeUncertain(b *Bot, job *jobRec) {
 	if job.DecideBy != 0 {
-		t.put(bTimer, timerKey(job.DecideBy, timerUncertain, b.num, uint64(job.ID)), []byte{}) //nolint:gosec // positive
+		t.put(bTimer, timerKey(job.DecideBy, timerUncertain, b.num, uint64(job.ID)), []byte{})
 	}
 }
 

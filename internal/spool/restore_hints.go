@@ -52,7 +52,7 @@ func readHints(path string) *hints {
 func (h *hints) read(bucket string, k, v []byte) {
 	switch {
 	case bucket == "meta" && string(k) == string(kNextJob) && len(v) == 8:
-		h.nextJob = int64(binary.BigEndian.Uint64(v)) //nolint:gosec // checked where it is used
+		h.nextJob = int64(binary.BigEndian.Uint64(v))
 	case bucket == "meta" && string(k) == string(kClock):
 		if _, err := decode[clockRec](kClock, v); err == nil {
 			h.clock = slices.Clone(v)
@@ -80,14 +80,14 @@ func (h *hints) merge(tx *bolt.Tx, empty bool) error {
 	meta := tx.Bucket(bMeta)
 	next := int64(0)
 	if v := meta.Get(kNextJob); len(v) == 8 {
-		next = int64(binary.BigEndian.Uint64(v)) //nolint:gosec // it was written from an int64
+		next = int64(binary.BigEndian.Uint64(v))
 	}
 	if h.nextJob > 0 && h.nextJob >= next && h.nextJob-next < 1<<40 {
 		next = h.nextJob
 	} else {
 		next += idJump
 	}
-	if err := meta.Put(kNextJob, u64bytes(uint64(next))); err != nil { //nolint:gosec // positive
+	if err := meta.Put(kNextJob, u64bytes(uint64(next))); err != nil {
 		return err
 	}
 	if h.clock != nil {
@@ -117,7 +117,7 @@ func (h *hints) seed(tx *bolt.Tx) error {
 		if err := tx.Bucket(bBots).Put(k, encode(k, &rec)); err != nil {
 			return err
 		}
-		if err := tx.Bucket(bBotNum).Put(u64bytes(uint64(old.ID)), binary.BigEndian.AppendUint16(nil, num)); err != nil { //nolint:gosec // positive
+		if err := tx.Bucket(bBotNum).Put(u64bytes(uint64(old.ID)), binary.BigEndian.AppendUint16(nil, num)); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ func (t *txn) hasPlace(b *Bot, job *jobRec) bool {
 	if job.Order != 0 {
 		return t.get(bQueue, queueKey(b.num, job.ChatNo, job.Lane, job.Order)) != nil
 	}
-	return t.get(bTimer, timerKey(job.NotBefore, timerDue, b.num, uint64(job.ID))) != nil //nolint:gosec // positive
+	return t.get(bTimer, timerKey(job.NotBefore, timerDue, b.num, uint64(job.ID))) != nil
 }
 
 // dropLost removes marks of records that aren't there.
@@ -77,12 +77,12 @@ func queueAgain(t *txn, r *recoveryRec) bool {
 			t.touchBot(b)
 		}
 		if job.ExpiresAt != 0 {
-			t.put(bTimer, timerKey(job.ExpiresAt, timerExpire, b.num, uint64(job.ID)), []byte{}) //nolint:gosec // positive
+			t.put(bTimer, timerKey(job.ExpiresAt, timerExpire, b.num, uint64(job.ID)), []byte{})
 		}
 		switch {
 		case t.get(bRun, k) != nil: // Attach decides about it
 		case job.Order == 0:
-			t.put(bTimer, timerKey(job.NotBefore, timerDue, b.num, uint64(job.ID)), []byte{}) //nolint:gosec // positive
+			t.put(bTimer, timerKey(job.NotBefore, timerDue, b.num, uint64(job.ID)), []byte{})
 		default:
 			t.put(bQueue, queueKey(b.num, job.ChatNo, job.Lane, job.Order), queued{id: job.ID, weight: job.Weight, retryAt: job.RetryAt}.bytes())
 		}
@@ -129,7 +129,7 @@ func parkAgain(t *txn, r *recoveryRec) bool {
 		case k[2] == Uncertain.code():
 			t.timeUncertain(b, job)
 		case job.HeldBy == HeldByFlood && job.DecideBy != 0:
-			t.put(bTimer, timerKey(job.DecideBy, timerFlood, b.num, uint64(job.ID)), []byte{}) //nolint:gosec // positive
+			t.put(bTimer, timerKey(job.DecideBy, timerFlood, b.num, uint64(job.ID)), []byte{})
 		}
 	})
 }
@@ -164,7 +164,7 @@ func lineAgain(t *txn, r *recoveryRec) bool {
 			return
 		}
 		if sk := seenKey(b.num, u.UpdateID); u.HasID && t.get(bSeen, sk) == nil {
-			t.put(bSeen, sk, u64bytes(uint64(u.Seq))) //nolint:gosec // positive
+			t.put(bSeen, sk, u64bytes(uint64(u.Seq)))
 		}
 		if b.rec.Seq < u.Seq {
 			b.rec.Seq = u.Seq

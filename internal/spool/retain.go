@@ -64,15 +64,105 @@ func (t *txn) sweep() {
 	case !s.clock.ok.Load(): // nobody knows how old anything is
 		s.nextSweep = t.now + int64(sweepInterval)
 	default:
-		removed := 0
+		removed := t.expirePulls(sweepBatch)
 		for _, st := range t.stands() {
 			removed += t.sweepStand(st, sweepBatch-removed, func(updated int64) bool { return updated+st.keep <= t.now })
 		}
+		more := t.sweepLoose()
 		s.nextSweep = t.now + int64(sweepInterval)
-		if removed >= sweepBatch {
+		if more || removed >= sweepBatch {
 			s.nextSweep = t.now + int64(100*time.Millisecond) // room for others in between
 		}
 	}
+}
+
+// pullFor is how long an update waits for a client to take it.
+const pullFor = 24 * time.Hour
+
+// expirePulls ends what no client has taken in time. Only heads are looked at;
+// those behind them are younger.
+func (t *txn) expirePulls(room int) (expired int) {
+	for _, b := range t.s.all {
+		for more := true; more && expired < room; {
+			var old []*updateRec
+			p := inReadyPrefix(b.num, hash64(PullRoute))
+			t.each(bInReady, p, p, func(k, _ []byte) bool {
+				r, err := t.update(b, int64(u64at(k, 10)))
+				if err != nil || r.Received+int64(pullFor) > t.now {
+					return false
+				}
+				old = append(old, r)
+				return len(old)+expired < room
+			})
+			for _, r := range old {
+				t.expireOpen(b, r, "no client has taken it in 24 h")
+			}
+			expired, more = expired+len(old), len(old) > 0
+		}
+	}
+	return expired
+}
+
+// looseBatch is how many remembered keys and ids one transaction looks at.
+const looseBatch = 4096
+
+// sweepLoose forgets keys and ids whose records are gone and whose time is
+// over, a part at a time; it reports whether there is more to look at. Stores
+// in which none outlives its record are never walked.
+func (t *txn) sweepLoose() (more bool) {
+	s := t.s
+	if !slices.ContainsFunc(s.all, func(b *Bot) bool { return b.rec.Loose }) {
+		return false
+	}
+	looked, left := 0, s.loose.left
+	var gone [][]byte
+	bucket := [][]byte{bKey, bSeen}[s.loose.bucket]
+	c := t.bucket(bucket).Cursor()
+	k, v := c.Seek(s.loose.after)
+	for ; k != nil && looked < looseBatch; k, v = c.Next() {
+		looked++
+		if until := untilOf(v); until == 0 {
+			continue
+		} else if until <= t.now {
+			gone = append(gone, slices.Clone(k))
+		} else {
+			left = true
+		}
+	}
+	if k != nil {
+		s.loose = loose{bucket: s.loose.bucket, after: slices.Clone(k), left: left}
+	} else {
+		s.loose = loose{bucket: 1 - s.loose.bucket, left: left}
+	}
+	for _, k := range gone {
+		t.del(bucket, k)
+	}
+	if k != nil || s.loose.bucket == 1 {
+		return true
+	}
+	s.loose = loose{}
+	for _, b := range s.all {
+		if b.rec.Loose != left {
+			b.rec.Loose = left
+			t.touchBot(b)
+		}
+	}
+	return false
+}
+
+// loose is how far sweepLoose has come.
+type loose struct {
+	bucket int
+	after  []byte
+	left   bool // something must be remembered on
+}
+
+// untilOf is when a remembered key or id is over, 0 when its record decides.
+func untilOf(v []byte) int64 {
+	if len(v) != 16 {
+		return 0
+	}
+	return int64(u64at(v, 8))
 }
 
 func (s *Store) endedBytes() (n int64) {
@@ -82,14 +172,21 @@ func (s *Store) endedBytes() (n int64) {
 	return n
 }
 
+// keepWhenFull is what ended records may take, in bytes, while there is no room.
+const keepWhenFull = 64 << 10
+
 // sweepBySize removes the oldest ended records until the rest has room again,
 // with a margin, so that not every commit removes one.
 func (t *txn) sweepBySize() {
 	s := t.s
-	if s.endedBytes() <= s.keepSize {
+	keep := s.keepSize
+	if s.room.disk || s.room.size {
+		keep = min(keep, keepWhenFull) // what has ended gives way to what is still to be delivered
+	}
+	if s.endedBytes() <= keep {
 		return
 	}
-	for n := 0; s.endedBytes() > s.keepSize/100*98 && n < sweepBatch; {
+	for n := 0; s.endedBytes() > keep/100*98 && n < sweepBatch; { // what is left goes with the next commit
 		oldest, at := stand{}, int64(0)
 		for _, st := range t.stands() {
 			if u, ok := t.oldest(st); ok && (oldest.b == nil || u < at) {
@@ -177,6 +274,8 @@ func (t *txn) bodyLen(b *Bot, bucket []byte, k key) int {
 	return len(t.get(bInBody, inBodyKey(b.num, id)))
 }
 
+// removeJob removes a job. Its key is remembered as long as it would have been,
+// when the record has to go before its time.
 func (t *txn) removeJob(st stand, k key) {
 	id := int64(u64at(k, 3))
 	r, err := decode[jobRec](k, t.get(bEnded, k))
@@ -188,11 +287,13 @@ func (t *txn) removeJob(st stand, k key) {
 	if err != nil {
 		return
 	}
-	if r.Key != "" && !r.Reply && r.KeyUntil <= t.now {
-		dk := dedupeKey(st.b.num, r.Key)
-		if v := t.get(bKey, dk); len(v) == 16 && int64(binary.BigEndian.Uint64(v)) == id {
-			t.del(bKey, dk)
+	dk := dedupeKey(st.b.num, r.Key)
+	if v := t.get(bKey, dk); r.Key != "" && !r.Reply && len(v) == 16 && int64(binary.BigEndian.Uint64(v)) == id {
+		until := r.KeyUntil
+		if until == 0 {
+			until = r.Updated + st.keep
 		}
+		t.outlive(st.b, bKey, dk, id, until)
 	}
 	if len(r.Files) > 0 {
 		dir := filepath.Join(t.s.Dir(), "files", strconv.FormatInt(id, 10))
@@ -200,6 +301,18 @@ func (t *txn) removeJob(st stand, k key) {
 	}
 }
 
+// outlive lets a key or an id be remembered until then, or forgets it at once.
+func (t *txn) outlive(b *Bot, bucket []byte, k key, id, until int64) {
+	if until <= t.now {
+		t.del(bucket, k)
+		return
+	}
+	t.put(bucket, k, keyValue(id, until))
+	b.rec.Loose = true
+	t.touchBot(b)
+}
+
+// removeUpdate removes an update. Its id is remembered as long as told.
 func (t *txn) removeUpdate(st stand, k key) {
 	seq := int64(u64at(k, 3))
 	r, err := decode[updateRec](k, t.get(bInEnded, k))
@@ -214,11 +327,11 @@ func (t *txn) removeUpdate(st stand, k key) {
 	switch {
 	case err != nil:
 	case !r.HasID:
-		t.del(bKey, dedupeKey(st.b.num, malformedKey(&NewUpdate{Raw: r.Raw})))
+		t.outlive(st.b, bKey, dedupeKey(st.b.num, malformedKey(&NewUpdate{Raw: r.Raw})), seq, r.Received+int64(seenAtLeast))
 	default:
 		sk := seenKey(st.b.num, r.UpdateID)
 		if slices.Equal(t.get(bSeen, sk), u64bytes(uint64(seq))) {
-			t.del(bSeen, sk)
+			t.outlive(st.b, bSeen, sk, seq, r.Received+int64(seenAtLeast))
 		}
 	}
 }

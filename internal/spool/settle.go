@@ -173,6 +173,27 @@ func (t *txn) closeJob(b *Bot, r *jobRec) {
 		t.freeKey(b, r)
 	}
 	r.HeldBy = ""
+	t.dropQueue(b, r.ChatNo)
+}
+
+// dropQueue forgets the queue of calls that go to no chat, once it is empty:
+// each answered query has had one of its own.
+func (t *txn) dropQueue(b *Bot, no uint32) {
+	c := t.chat(b, no)
+	if c == nil || c.Name == "" || isChatName(c.Name) {
+		return
+	}
+	if _, busy := b.busy[no]; busy {
+		return
+	}
+	if head, _ := t.first(bQueue, chatKey(b.num, no)); head != nil {
+		return
+	}
+	t.del(bAlias, nameKey(b.num, c.Name))
+	t.del(bChat, chatKey(b.num, no))
+	id := uint64(b.num)<<32 | uint64(no)
+	delete(t.chats, id)
+	delete(t.dirty, id)
 }
 
 func (t *txn) dropTimer(k key) {

@@ -133,7 +133,7 @@ func (f *files) snapshot(ctx context.Context, o SnapshotOptions, write func(cont
 		err = out.Sync()
 	}
 	// Checked as the disk gives it back, not as memory remembers it.
-	_ = unix.Fadvise(int(out.Fd()), 0, 0, unix.FADV_DONTNEED) //nolint:gosec // advice: where it isn't taken, memory is checked
+	_ = unix.Fadvise(int(out.Fd()), 0, 0, unix.FADV_DONTNEED)
 	err = errors.Join(err, out.Close())
 	if err == nil {
 		err = verify(tmp)

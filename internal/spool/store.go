@@ -75,6 +75,7 @@ type Store struct {
 	nextJob   int64
 	leaseSeed uint64
 	nextSweep int64
+	loose     loose
 	room      room
 	failures  int // commits that have failed in a row
 	disk      disk
@@ -113,7 +114,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s.disk = disk{commit: (*bolt.Tx).Commit, free: s.freeBytes}
 	s.keepReserve()
 	go s.keepWriting()
-	go s.lookAround()
+	go s.lookAround(context.WithoutCancel(ctx))
 	return s, nil
 }
 

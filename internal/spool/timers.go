@@ -41,7 +41,7 @@ func (t *txn) armed(k key) *Bot {
 		if !t.s.clock.ok.Load() {
 			return nil
 		}
-	case timerChat, timerFlood, timerUpdate, timerGone:
+	case timerChat, timerFlood, timerUpdate, timerStale, timerGone:
 	}
 	return b
 }
@@ -64,6 +64,8 @@ func (t *txn) fire(b *Bot, kind timerKind, at int64, id uint64) {
 		t.endWaiting(b, uint32(id))
 	case timerUpdate:
 		t.wakeUpdate(b, int64(id))
+	case timerStale:
+		t.expireStale(b, int64(id))
 	case timerDue, timerExpire, timerUncertain, timerFlood:
 		t.fireJob(b, kind, at, int64(id))
 	}
