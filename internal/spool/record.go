@@ -87,8 +87,8 @@ type botRec struct {
 	Routes   string  `cbor:"11,keyasint,omitempty"` // fingerprint of the routes that inready was made by
 	Turn     uint64  `cbor:"12,keyasint,omitempty"` // claims so far: every tenth goes to a lower lane
 	Ended    int64   `cbor:"13,keyasint,omitempty"` // bytes of ended records and their bodies
-	Loose    bool    `cbor:"14,keyasint,omitempty"` // keys or ids are remembered whose records are gone
-	Fence    int64   `cbor:"14,keyasint,omitempty"` // after a restore: lower update_ids of the next batch may have been handled
+	Loose    bool    `cbor:"16,keyasint,omitempty"` // keys or ids are remembered whose records are gone
+	Fence    int64   `cbor:"15,keyasint,omitempty"` // after a restore: lower update_ids of the next batch may have been handled
 }
 
 // updateRec is an update on disk.

@@ -170,6 +170,9 @@ func lineAgain(t *txn, r *recoveryRec) bool {
 			b.rec.Seq = u.Seq
 			t.touchBot(b)
 		}
+		if u.StaleAt != 0 {
+			t.put(bTimer, timerKey(u.StaleAt, timerStale, b.num, uint64(u.Seq)), []byte{})
+		}
 		if t.get(bInLease, k) == nil {
 			t.lineIn(b, u)
 		}
