@@ -65,6 +65,9 @@ type Config struct {
 	Clock func() string
 	// Reload reads the settings again; nil: that can't be asked for.
 	Reload func(context.Context) (Reload, error)
+	// BackupError says why the last daily snapshot failed, "" when it didn't; nil:
+	// none are made.
+	BackupError func() string
 	// Logger gets decisions of people and errors that are our fault; nil: none.
 	Logger *slog.Logger
 }
@@ -78,6 +81,8 @@ type api struct {
 	clock     func() string
 	reloader  func(context.Context) (Reload, error)
 	log       *slog.Logger
+
+	backupError func() string
 }
 
 // New returns the handler of the management API.
@@ -85,6 +90,7 @@ func New(c Config) http.Handler {
 	a := &api{
 		store: c.Store, bots: c.Bots, version: c.Version,
 		startedAt: c.StartedAt, clock: c.Clock, reloader: c.Reload, log: c.Logger,
+		backupError: c.BackupError,
 	}
 	if a.clock == nil {
 		a.clock = func() string { return "ok" }
@@ -101,6 +107,8 @@ func (a *api) routes() http.Handler {
 	for pattern, do := range map[string]endpoint{
 		"GET /v1/status":  a.status,
 		"POST /v1/reload": a.reload,
+
+		"POST /v1/db/backup": a.backup,
 
 		"POST /v1/bots/{bot}/jobs":         a.postJobs,
 		"GET /v1/bots/{bot}/jobs":          a.listJobs,

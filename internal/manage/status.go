@@ -24,6 +24,10 @@ type StoreStatus struct {
 	SizeBytes int64  `json:"size_bytes"`
 	FreeBytes int64  `json:"free_bytes"` // of the file system
 	Full      bool   `json:"full"`
+	// Recovered is the last restore; only where there has been one.
+	Recovered *spool.Recovery `json:"recovered,omitempty"`
+	// BackupError is why the last daily snapshot failed; only where it has.
+	BackupError string `json:"backup_error,omitempty"`
 }
 
 // BotStatus is one bot.
@@ -148,6 +152,12 @@ func (a *api) status(r *http.Request) (int, any, error) {
 			Path: kept.Path, SizeBytes: kept.SizeBytes, FreeBytes: kept.FreeBytes, Full: kept.Full,
 		},
 		Bots: BotTable{Names: a.bots.Names(), ByName: map[string]BotStatus{}},
+	}
+	if r, ok := a.store.Recovered(); ok {
+		out.Store.Recovered = &r
+	}
+	if a.backupError != nil {
+		out.Store.BackupError = a.backupError()
 	}
 	inStore := map[string]spool.BotStatus{}
 	for _, b := range kept.Bots {

@@ -136,6 +136,8 @@ func (s *Store) keepWriting() {
 // closeFile gives the file back, unless a fault has left the writer inside a
 // transaction: bbolt would wait for its end.
 func (s *Store) closeFile() error {
+	s.past.copying.Lock() // a snapshot ends with the store
+	defer s.past.copying.Unlock()
 	select {
 	case <-s.trouble.ended:
 		return nil

@@ -189,12 +189,8 @@ func (s *Store) lookAround(ctx context.Context) {
 	if s.past.files.found.whole {
 		return
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := s.whileOpen(ctx)
 	defer cancel()
-	go func() {
-		<-s.stop
-		cancel()
-	}()
 	n, err := s.countAstray(ctx, lookRest, s.view)
 	if n > 0 {
 		s.log.LogAttrs(ctx, slog.LevelError, "the spool's indexes are damaged: jobs wait that nothing leads to; stop the daemon and run tgspool db check --repair",

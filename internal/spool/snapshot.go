@@ -81,7 +81,49 @@ func (s *Store) Snapshot(ctx context.Context, o SnapshotOptions) (SnapshotInfo, 
 		return SnapshotInfo{}, fmt.Errorf("another snapshot is being made: %w", ErrConflict)
 	}
 	defer s.past.copying.Unlock()
+	ctx, cancel := s.whileOpen(ctx)
+	defer cancel()
 	return s.past.files.snapshot(ctx, o, s.copyTo)
+}
+
+// CheckSnapshot looks at the store while it is in use: at a copy, which is gone
+// afterwards. It returns what doesn't fit, nothing when all is well.
+func (s *Store) CheckSnapshot(ctx context.Context) (problems []string, err error) {
+	if !s.past.copying.TryLock() {
+		return nil, fmt.Errorf("a snapshot is being made: %w", ErrConflict)
+	}
+	defer s.past.copying.Unlock()
+	ctx, cancel := s.whileOpen(ctx)
+	defer cancel()
+	f := s.past.files
+	if err := os.MkdirAll(f.snapshots, 0o700); err != nil {
+		return nil, fmt.Errorf("checking spool %q: %w", f.path, explainFile(err))
+	}
+	if err := f.roomFor(filepath.Join(f.snapshots, "check.db")); err != nil {
+		return nil, fmt.Errorf("checking spool %q: %w", f.path, err)
+	}
+	out, err := os.CreateTemp(f.snapshots, "check-*.db.new")
+	if err != nil {
+		return nil, fmt.Errorf("checking spool %q: %w", f.path, explainFile(err))
+	}
+	defer func() { _ = os.Remove(out.Name()) }() // else the next start does
+	if err := errors.Join(s.copyTo(ctx, out, 0), out.Close()); err != nil {
+		return nil, fmt.Errorf("checking spool %q: %w", f.path, err)
+	}
+	return inspect(out.Name())
+}
+
+// whileOpen ends the context when the store is closed.
+func (s *Store) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-s.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // Backup copies a store that nobody has open, as Snapshot does with one that is.
@@ -134,7 +176,7 @@ func (f *files) snapshot(ctx context.Context, o SnapshotOptions, write func(cont
 	}
 	// Checked as the disk gives it back, not as memory remembers it.
 	_ = unix.Fadvise(int(out.Fd()), 0, 0, unix.FADV_DONTNEED)
-	err = errors.Join(err, out.Close())
+	err = errors.Join(err, out.Close(), ctx.Err())
 	if err == nil {
 		err = verify(tmp)
 	}
