@@ -171,19 +171,52 @@ func (b *bot) startHandlers(d *daemon) {
 // for /x@ourname are told from others' by it.
 func (b *bot) identify(ctx context.Context) {
 	m := botapi.MethodFor("getMe")
-	for pause := time.Second; ; pause = min(2*pause, 5*time.Minute) {
-		seen := b.client.Call(ctx, botapi.Request{Method: m.Name})
-		if out := botapi.Classify(m, nil, seen); out.Class == botapi.ClassOK {
-			b.gate.Success()
-			b.learnMe(out.Result)
-			if err := b.spool.SetNote(ctx, noteMe, out.Result); err != nil {
-				b.log.LogAttrs(ctx, slog.LevelWarn, "getMe's answer wasn't kept", slog.Any("err", err))
+	for pause := identifyPause; ; pause = min(2*pause, 5*time.Minute) {
+		wait := pause
+		if ok, after := b.gate.TakeEphemeral(time.Now()); ok {
+			out := botapi.Classify(m, nil, b.client.Call(ctx, botapi.Request{Method: m.Name}))
+			if out.Class == botapi.ClassOK {
+				b.keepMe(ctx, out.Result)
+				return
 			}
+			if out.Class == botapi.ClassFlood {
+				b.cool(ctx, time.Now().Add(out.RetryAfter))
+			}
+		} else {
+			wait = max(wait, after)
+		}
+		// Whatever else succeeds, never again at once: others' calls count, too.
+		if sleep(ctx, min(wait, identifyPause)) != nil || b.gate.SleepBackoff(ctx, wait-min(wait, identifyPause)) != nil {
 			return
 		}
-		if b.gate.SleepBackoff(ctx, pause) != nil {
-			return
-		}
+	}
+}
+
+// identifyPause is the least time between two getMe of identify.
+const identifyPause = 5 * time.Second
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// cool extends the bot's cooldown, in the gate and on disk.
+func (b *bot) cool(ctx context.Context, until time.Time) {
+	b.gate.ExtendCooldown(until, string(botapi.ClassFlood))
+	if err := b.spool.ExtendCooldown(ctx, until); err != nil {
+		b.log.LogAttrs(ctx, slog.LevelWarn, "a cooldown wasn't stored", slog.Any("err", err))
+	}
+}
+
+func (b *bot) keepMe(ctx context.Context, me json.RawMessage) {
+	b.gate.Success()
+	b.learnMe(me)
+	if err := b.spool.SetNote(ctx, noteMe, me); err != nil {
+		b.log.LogAttrs(ctx, slog.LevelWarn, "getMe's answer wasn't kept", slog.Any("err", err))
 	}
 }
 
@@ -201,7 +234,7 @@ func (b *bot) view() manage.View {
 	if b.broken != "" {
 		return manage.View{Unconfigured: b.broken}
 	}
-	v := manage.View{ID: b.client.BotID(), Username: b.knownAs(), Sender: b.gate.Snapshot()}
+	v := manage.View{ID: b.client.BotID(), Username: b.knownAs(), Sender: b.gate.Snapshot(), RateOpensAt: b.gate.RateOpensAt(time.Now())}
 	if b.intake == nil {
 		v.Intake = manage.Intake{State: string(intake.Paused), Detail: "intake is off in the settings"}
 		return v

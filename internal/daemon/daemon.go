@@ -58,14 +58,15 @@ func exit(code int, err error) error { return &exitError{code, err} }
 
 // daemon is one running process.
 type daemon struct {
-	o      Options
-	cfg    *config.Config
-	log    *slog.Logger
-	level  *slog.LevelVar
-	notify *notifier
-	store  *spool.Store
-	bots   *directory
-	server *localapi.Server
+	o       Options
+	cfg     *config.Config // as last read
+	started *config.Config // as at the start: what needs a restart is still from there
+	log     *slog.Logger
+	level   *slog.LevelVar
+	notify  *notifier
+	store   *spool.Store
+	bots    *directory
+	server  *localapi.Server
 
 	reloads chan reloadRequest
 	tokens  chan tokenRequest
@@ -97,7 +98,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	d := &daemon{
 		o: o, cfg: cfg, level: new(slog.LevelVar), passed: passed,
-		reloads: make(chan reloadRequest), tokens: make(chan tokenRequest),
+		started: cfg, reloads: make(chan reloadRequest), tokens: make(chan tokenRequest),
 	}
 	d.log = newLogger(cfg.Log, d.level, o.Stderr, o.Getenv)
 	d.notify = newNotifier(o.Getenv)
@@ -107,6 +108,8 @@ func Run(ctx context.Context, o Options) error {
 	defer d.stopWork()
 	err = d.start(ctx)
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil // a stop that was asked for before all was up; everything is closed again
 	case errors.Is(err, errSettings):
 		return refuse(ctx, o, passed, signals, err)
 	case err != nil:

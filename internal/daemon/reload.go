@@ -48,7 +48,9 @@ func (d *daemon) reload(ctx context.Context) (manage.Reload, error) {
 		return manage.Reload{}, err
 	}
 	done := manage.Reload{}
-	done.Applied, done.Restart = config.Diff(d.cfg, cfg)
+	done.Applied, _ = config.Diff(d.cfg, cfg)
+	_, done.Restart = config.Diff(d.started, cfg)
+	ctx = context.WithoutCancel(ctx) // begun is done, also when a stop is asked for meanwhile
 	for _, c := range cfg.Bots {
 		d.bots.apply(ctx, c)
 	}

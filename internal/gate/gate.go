@@ -92,6 +92,15 @@ func limit(perSecond float64) rate.Limit {
 // SetRate changes the rate, as a reload of the settings does. 0 switches it off.
 func (g *Gate) SetRate(perSecond float64) { g.limiter.SetLimit(limit(perSecond)) }
 
+// RateOpensAt is when the rate has the next call to give; zero for now.
+func (g *Gate) RateOpensAt(now time.Time) time.Time {
+	lacks := 1 - g.limiter.TokensAt(now)
+	if limit := g.limiter.Limit(); lacks > 0 && limit > 0 && limit != rate.Inf {
+		return now.Add(time.Duration(lacks / float64(limit) * float64(time.Second)))
+	}
+	return time.Time{}
+}
+
 // Admit takes one token for a call of a lane. When it can't, at is when to ask
 // again; a zero at means that the function given to OnOpen will be called.
 func (g *Gate) Admit(now time.Time, lane string) (ok bool, at time.Time) {

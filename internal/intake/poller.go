@@ -51,6 +51,7 @@ type Caller interface {
 type Gate interface {
 	Success()
 	OpenLanes(reasons ...gate.Reason) (changed bool)
+	CloseLanes(reason gate.Reason, detail string) (changed bool)
 	SleepBackoff(ctx context.Context, d time.Duration) error
 }
 

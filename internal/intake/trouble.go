@@ -121,6 +121,8 @@ func (p *Poller) refused(ctx context.Context, o botapi.Outcome) {
 	p.enter(ctx, Unauthorized, o.Description)
 	if !p.refusal.believed {
 		p.refusal.believed = true
+		// The sender's prober asks for itself, and stops sends too if it agrees.
+		p.gate.CloseLanes(gate.Probing, "the token was refused")
 		p.alert(Unauthorized, fmt.Sprintf("Telegram refuses the token of bot %s (%s). It may have been revoked: get the present one from @BotFather and set it with: tgspool token set %s",
 			p.bot.Name(), o.Description, p.bot.Name()))
 	}

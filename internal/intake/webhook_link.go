@@ -158,6 +158,8 @@ func (l *link) refused(ctx context.Context, o botapi.Outcome) (wait time.Duratio
 	l.enter(ctx, Unauthorized, o.Description)
 	if !l.refusal.believed {
 		l.refusal.believed = true
+		// The sender's prober asks for itself, and stops sends too if it agrees.
+		l.gate.CloseLanes(gate.Probing, "the token was refused")
 		l.alert(Unauthorized, fmt.Sprintf("Telegram refuses the token of bot %s (%s). It may have been revoked: get the present one from @BotFather and set it with: tgspool token set %s",
 			l.bot.Name(), o.Description, l.bot.Name()))
 	}

@@ -211,3 +211,51 @@ func TestClock_SystemClockRuns(t *testing.T) {
 	a.Set(time.Millisecond)
 	<-a.C()
 }
+
+func TestClock_DeadlinesOfTheProcessAreSpansWhateverTheClockSays(t *testing.T) {
+	for name, skew := range map[string]time.Duration{"right": 0, "behind": -time.Hour, "years behind": -5 * 365 * 24 * time.Hour} {
+		onBoard(t, func(t *testing.T, f *fixture, b *board, start func()) {
+			f.send("9", "x")
+			f.done(f.mustClaim())
+			_ = f.store.Close()
+			b.skew = skew
+			b.reboot("second")
+			start()
+			u := text(5, 1)
+			u.StaleAt = b.Wall().Add(150 * time.Second)
+			f.intake(u)
+			if l := f.lease(time.Second); l == nil {
+				t.Errorf("%s: a query is stale on arrival", name)
+			}
+			f.send("1", "a")
+			until := b.Wall().Add(10 * time.Minute)
+			f.settle(f.mustClaim(), spool.Verdict{State: spool.Pending, GiveBack: true, ChatCooldown: until, BotCooldown: until})
+			if left := time.Until(f.bot.Cooldown()); !near(left, 10*time.Minute) {
+				t.Errorf("%s: the bot's cooldown is over in %s", name, left)
+			}
+			if d := f.claimedAfter(2 * time.Hour); !near(d, 10*time.Minute) {
+				t.Errorf("%s: the chat's cooldown lasted %s", name, d)
+			}
+			f.retryIn(b, 10*time.Minute)
+			if d := f.claimedAfter(2 * time.Hour); !near(d, 10*time.Minute) {
+				t.Errorf("%s: the retry came after %s", name, d)
+			}
+		})
+	}
+}
+
+func TestClock_ACooldownThatIsOverStaysOver(t *testing.T) {
+	onBoard(t, func(t *testing.T, f *fixture, b *board, start func()) {
+		f.send("1", "a")
+		f.settle(f.mustClaim(), spool.Verdict{State: spool.Pending, GiveBack: true, BotCooldown: b.Wall().Add(time.Minute)})
+		time.Sleep(48 * time.Hour)
+		f.done(f.mustClaim())
+		_ = f.store.Close()
+		b.skew = -365 * 24 * time.Hour
+		b.reboot("second")
+		start()
+		if !f.bot.Cooldown().IsZero() {
+			t.Errorf("a cooldown of two days ago lasts until %s", f.bot.Cooldown())
+		}
+	})
+}

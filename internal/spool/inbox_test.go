@@ -300,3 +300,16 @@ func TestInbox_BigUpdatesAndPages(t *testing.T) {
 		}
 	})
 }
+
+func TestInbox_AStaleQueryExpiresBehindAHandlerThatIsAway(t *testing.T) {
+	bubble(t, limits(), func(t *testing.T, f *fixture) {
+		u := text(5, 1)
+		u.StaleAt = time.Now().Add(150 * time.Second)
+		f.intake(u)
+		time.Sleep(151 * time.Second)
+		synctest.Wait()
+		if got, err := f.bot.Update(1); err != nil || got.State != spool.UpdateExpired {
+			t.Errorf("after its time: %+v %v", got, err)
+		}
+	})
+}

@@ -723,3 +723,71 @@ func TestJob_JSONHasEveryFieldAlways(t *testing.T) {
 		}
 	})
 }
+
+func TestOutbox_AUsernameThatChangesHandsTakesNoMessagesAlong(t *testing.T) {
+	bubble(t, limits(), func(t *testing.T, f *fixture) {
+		for id, chat := range map[int64]int64{1: 111, 2: 222} {
+			u := text(id, chat)
+			u.Chat = &spool.ChatSeen{ID: chat, Type: "private", Username: "alice"}
+			f.intake(u)
+		}
+		f.send("111", "for 111 alone")
+		f.send("222", "for 222 alone")
+		for range 2 {
+			c := f.mustClaim()
+			if want := string(c.ChatID); c.Chat != strings.Trim(want, `"`) {
+				t.Errorf("the job for %s goes to %s", want, c.Chat)
+			}
+			f.done(c)
+		}
+	})
+}
+
+func TestOutbox_AnAnswerMakesNoChatOfAQueueWithoutOne(t *testing.T) {
+	bubble(t, limits(), func(t *testing.T, f *fixture) {
+		story := message("", "")
+		story.Method, story.Weight, story.ChatRaw = "postStory", 0, nil
+		f.enqueue(story)
+		f.settle(f.mustClaim(), spool.Verdict{State: spool.Done, Chat: &spool.ChatSeen{ID: 333, Type: "private"}})
+		blocked := text(1, 333)
+		blocked.Active, blocked.Gone = false, "the user blocked the bot"
+		f.intake(blocked)
+		if _, err := f.bot.Enqueue(t.Context(), story); err != nil {
+			t.Errorf("a call without a chat: %v", err)
+		}
+	})
+}
+
+func TestOutbox_ResendOfALateJobIsTheDecidersWord(t *testing.T) {
+	bubble(t, limits(), func(t *testing.T, f *fixture) {
+		j := message("1", "a")
+		j.ExpiresAt = time.Now().Add(time.Minute)
+		id := f.enqueue(j)[0].Job.ID
+		f.settle(f.mustClaim(), spool.Verdict{State: spool.Uncertain, MaybeSent: true})
+		time.Sleep(time.Hour)
+		if _, err := f.store.Resolve(t.Context(), id, spool.Resolution{Outcome: "resend"}); err != nil {
+			t.Fatal(err)
+		}
+		if c := f.mustClaim(); c.ID != id {
+			t.Errorf("claimed %d", c.ID)
+		}
+	})
+}
+
+func TestOutbox_ABotThatIsNotInTheSettingsKeepsUsualLimits(t *testing.T) {
+	bubble(t, limits(), func(t *testing.T, f *fixture) {
+		_ = f.store.Close()
+		var err error
+		if f.store, err = spool.Open(t.Context(), spool.Options{Path: filepath.Join(f.dir, "spool.db")}); err != nil {
+			t.Fatal(err)
+		}
+		b, ok := f.store.Bot("home")
+		if !ok || b.Attached() {
+			t.Fatal("the bot should be known and not attached")
+		}
+		q, err := b.Enqueue(t.Context(), message("1", "a"))
+		if err != nil || q[0].Job.MaxAttempts != 8 || q[0].Job.OnUncertain != spool.PolicyHold {
+			t.Errorf("queued: %+v %v", q, err)
+		}
+	})
+}
