@@ -34,19 +34,22 @@ func (a *app) execHandler(ctx context.Context, peer string) error {
 	if err != nil {
 		return withHint(usagef("standard input is no socket"), "tgspool-exec.socket starts this; to try a handler: tgspool try")
 	}
-	if err := allowed(conn, peer); err != nil {
+	uid, err := handler.UnitPeer(conn)
+	if err == nil {
+		err = mayAsk(uid, peer)
+	}
+	if err != nil {
 		_ = conn.Close()
 		return &exitError{code: exitUsage, msg: err.Error()}
 	}
 	return handler.ServeUnit(ctx, conn, handler.UnitOptions{Home: a.env("HOME")})
 }
 
-// allowed refuses everybody but root and the daemon's user: a request names the
+// mayAsk refuses everybody but root and the daemon's user: a request names the
 // program that is run.
-func allowed(conn net.Conn, name string) error {
-	uid, err := handler.UnitPeer(conn)
-	if err != nil || uid == 0 {
-		return err
+func mayAsk(uid uint32, name string) error {
+	if uid == 0 {
+		return nil
 	}
 	if strconv.FormatUint(uint64(uid), 10) == name {
 		return nil

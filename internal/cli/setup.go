@@ -154,18 +154,21 @@ func (s *setupRun) checkAccount(ctx context.Context) error {
 	return s.say("bot      @%s (%d), named %s in the settings\n", safe(s.account.Username), s.account.ID, s.entry.Bot)
 }
 
+// telegramBase needs no line in the settings.
+const telegramBase = "https://api.telegram.org"
+
 // client is a client of the server that the daemon will call.
 func (s *setupRun) client() (*botapi.Client, error) {
 	var bot config.Bot
 	if s.cfg != nil {
 		bot, _ = s.cfg.Bot(s.entry.Bot)
 	}
-	base := cmp.Or(s.f.apiBase, s.env("TGSPOOL_API_BASE"))
-	if base != "" && base != bot.APIBase {
+	base := strings.TrimSuffix(cmp.Or(s.f.apiBase, s.env("TGSPOOL_API_BASE"), bot.APIBase), "/")
+	if base != telegramBase {
 		s.entry.APIBase = base
 	}
 	client, err := botapi.NewClient(botapi.Config{
-		Token: s.token, BaseURL: cmp.Or(base, bot.APIBase), Proxy: bot.Proxy, IPFamily: bot.IPFamily,
+		Token: s.token, BaseURL: base, Proxy: bot.Proxy, IPFamily: bot.IPFamily,
 	})
 	if err != nil {
 		return nil, usagef("--api-base: %s", err)
@@ -181,10 +184,10 @@ func (s *setupRun) checkStored(context.Context) error {
 	}
 	stored, err := storedToken(s.place)
 	switch {
-	case err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, config.ErrNoToken):
-		return &exitError{code: exitIO, msg: err.Error()}
-	case err != nil || stored.IsZero() || stored.Equal(s.token.Reveal()):
-		return nil
+	case errors.Is(err, config.ErrNoToken), err == nil && stored.Equal(s.token.Reveal()):
+		return nil // nothing is there that would be lost
+	case err != nil:
+		return s.mayReplace(fmt.Sprintf("%s holds what is no token (%s). Replace it?", s.place, err))
 	case stored.BotID() != s.token.BotID():
 		return s.mayReplace(fmt.Sprintf("%s holds the token of another bot, %d, whose queue would be left behind. Replace it?", s.place, stored.BotID()))
 	}
