@@ -1,6 +1,7 @@
 package botapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -115,6 +116,12 @@ func (c *Client) Call(ctx context.Context, r Request) Seen {
 	seen := c.call(ctx, r)
 	seen.Duration = time.Since(start)
 	seen.Err = c.clean(seen.Err)
+	seen.ContentType = c.token.Redact(seen.ContentType)
+	if !bytes.HasPrefix(bytes.TrimSpace(seen.Body), []byte(`{"ok":true`)) {
+		// What is stored and shown of a refusal may repeat the URL. Results stay as
+		// they came: an update may well have the token in its text.
+		seen.Body = []byte(c.token.Redact(string(seen.Body)))
+	}
 	return seen
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -61,12 +62,14 @@ var programs = map[string]func(args []string) int{
 		if child.Start() != nil {
 			return 1
 		}
-		select {}
+		forever()
+		return 0
 	},
 	"stay": func(args []string) int { // stay FILE
 		_ = os.WriteFile(args[0]+".new", []byte(strconv.Itoa(os.Getpid())), 0o600)
 		_ = os.Rename(args[0]+".new", args[0])
-		select {}
+		forever()
+		return 0
 	},
 	"leave": func(args []string) int { // leave FILE: ends, its child keeps the pipes
 		child := exec.Command(os.Args[0], "stay", args[0])
@@ -420,4 +423,12 @@ func TestPrinted(t *testing.T) {
 			t.Errorf("printed(%q) = %q, want %q", tt.in, got, tt.want)
 		}
 	}
+}
+
+// forever waits for a signal that nobody sends. An empty select would do without
+// cgo what it mustn't: the runtime sees that nothing can wake it, and ends it.
+func forever() {
+	never := make(chan os.Signal, 1)
+	signal.Notify(never, syscall.SIGUSR2)
+	<-never
 }
