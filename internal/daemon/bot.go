@@ -77,7 +77,7 @@ func (b *bot) setIntake(in config.Intake, secret string) (err error) {
 		poller := intake.New(intake.Config{
 			Bot: b.spool, Client: b.client, Gate: b.gate, Route: b.route,
 			PollTimeout: in.PollTimeout, AllowedUpdates: in.AllowedUpdates, TakeOver: in.TakeOver,
-			Logger: b.log.With(slog.String("component", "intake")),
+			Logger: b.log.With(slog.String("component", "intake")), Notify: b.alert,
 		})
 		b.intake = pollSource{intake.NewRelease(b.webhookConfig(in, "")), poller}
 	case "webhook":
@@ -218,6 +218,11 @@ func (b *bot) keepMe(ctx context.Context, me json.RawMessage) {
 	if err := b.spool.SetNote(ctx, noteMe, me); err != nil {
 		b.log.LogAttrs(ctx, slog.LevelWarn, "getMe's answer wasn't kept", slog.Any("err", err))
 	}
+}
+
+// alert says what a person should do something about.
+func (b *bot) alert(a intake.Alert) {
+	b.log.Error("this needs a person", slog.String("state", string(a.State)), slog.String("reason", a.Text))
 }
 
 func (b *bot) learnMe(raw []byte) {
