@@ -66,11 +66,14 @@ type daemon struct {
 	notify  *notifier
 	store   *spool.Store
 	bots    *directory
+	backups *backups
 	server  *localapi.Server
 
 	reloads chan reloadRequest
 	tokens  chan tokenRequest
 	passed  passedSockets
+
+	volatile string // on what the store lies that keeps nothing; usually empty
 
 	take     context.Context // ends first: no new work
 	stopTake context.CancelFunc
@@ -133,12 +136,16 @@ func (d *daemon) start(ctx context.Context) error {
 		Path: d.cfg.Store.Path, Logger: d.log.With(slog.String("component", "spool")),
 		Keep:     spool.Keep{Done: d.cfg.Store.Keep.Done, Handled: d.cfg.Store.Keep.Handled, Dead: d.cfg.Store.Keep.Dead},
 		KeepSize: d.cfg.Store.KeepSize, MaxSize: d.cfg.Store.MaxSize, Clock: clock, Built: built,
+		OnDamage: d.cfg.Store.OnDamage, Snapshots: d.cfg.SnapshotDir(),
+		Progress: func(what string) { d.notify.send("STATUS=" + what) },
 	})
 	extended()
 	if err != nil {
 		return storeError(err)
 	}
 	d.store = store
+	d.lookAtDisk()
+	d.backups = newBackups(store, d.cfg, d.log.With(slog.String("component", "backup")))
 	d.bots = newDirectory(d)
 	if err := d.bots.build(ctx, d.cfg); err != nil {
 		return errors.Join(fmt.Errorf("%w: %w", errSettings, err), store.Close())
@@ -160,7 +167,8 @@ func storeError(err error) error {
 func (d *daemon) listen(ctx context.Context) error {
 	api := manage.New(manage.Config{
 		Store: d.store, Bots: d.bots, Version: d.o.Version, StartedAt: time.Now(), Clock: d.clockState, Reload: d.requestReload,
-		Logger: d.log.With(slog.String("component", "api")),
+		BackupError: d.backups.trouble,
+		Logger:      d.log.With(slog.String("component", "api")),
 	})
 	var ends []localapi.Endpoint
 	for _, l := range d.cfg.API.Listen {
@@ -192,6 +200,7 @@ func (d *daemon) serve(ctx context.Context, signals <-chan os.Signal) error {
 		}
 	}()
 	d.bots.loops.Go(func() { d.serveUnnamed(d.take) })
+	d.bots.loops.Go(func() { d.backups.run(d.take) })
 	d.sayHow(ctx)
 	beat := d.notify.heartbeat(d.work, d.store.Healthy, d.statusLine)
 	d.notify.ready(d.statusLine())
@@ -212,6 +221,8 @@ func (d *daemon) wait(ctx context.Context, signals <-chan os.Signal, broken <-ch
 			return nil
 		case err := <-broken:
 			return err
+		case <-d.store.Broken():
+			return exit(exitStore, d.store.Err())
 		case q := <-d.reloads:
 			done, err := d.reload(ctx)
 			q.answer <- reloadAnswer{done, err}
@@ -283,6 +294,9 @@ func (d *daemon) statusLine() string {
 	}
 	if dead > 0 {
 		line += fmt.Sprintf("; %d dead in 24h", dead)
+	}
+	if d.volatile != "" {
+		line += "; KEPT ONLY UNTIL THE NEXT BOOT: the spool is on " + d.volatile
 	}
 	return line + d.bots.trouble()
 }

@@ -55,6 +55,7 @@ func (d *daemon) reload(ctx context.Context) (manage.Reload, error) {
 		d.bots.apply(ctx, c)
 	}
 	d.bots.reloadTLS(ctx)
+	d.backups.use(cfg)
 	d.level.Set(logLevel(cfg.Log.Level))
 	d.log.LogAttrs(ctx, slog.LevelInfo, "settings reloaded", slog.Any("reason", done.Applied))
 	if len(done.Restart) > 0 {

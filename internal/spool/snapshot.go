@@ -61,8 +61,10 @@ func PruneSnapshots(dir string, keep int) error {
 // SnapshotOptions say where a snapshot goes and how fast it is written.
 type SnapshotOptions struct {
 	// To is the new file; it must not be there yet. Empty: a name by the time, in
-	// the folder of the snapshots.
+	// Dir.
 	To string
+	// Dir is the folder of the snapshots, made when missing; empty: the store's.
+	Dir string
 	// Rate bounds the writing, in bytes a second; 0: as fast as it goes. The
 	// spool's own commits share the disk.
 	Rate int64
@@ -151,8 +153,9 @@ func (f *files) snapshot(ctx context.Context, o SnapshotOptions, write func(cont
 	at := time.Now().UTC()
 	to := o.To
 	if to == "" {
-		to = filepath.Join(f.snapshots, snapshotPrefix+at.Format(stampLayout)+snapshotSuffix)
-		if err := os.MkdirAll(f.snapshots, 0o700); err != nil {
+		dir := orElse(o.Dir, f.snapshots)
+		to = filepath.Join(dir, snapshotPrefix+at.Format(stampLayout)+snapshotSuffix)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return info, fmt.Errorf("making a snapshot: %w", explainFile(err))
 		}
 	}
