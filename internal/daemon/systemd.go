@@ -67,7 +67,7 @@ func (n *notifier) extend(ctx context.Context, every time.Duration) (done func()
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				n.send("STATUS=opening the spool", fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (3*every).Microseconds()))
+				n.send(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (3 * every).Microseconds()))
 			}
 		}
 	}()
