@@ -8,7 +8,7 @@
 set -Eeuo pipefail
 cd "$(dirname "$0")/.."
 E2E_CACHE=${E2E_CACHE:-/var/cache/tgspool-e2e}
-STEP='' NOTE='' NSPAWN='' LEADER='' GONE=''
+STEP='' NOTE='' NSPAWN='' LEADER=''
 for part in check machine telegram install live upgrade trouble leave; do
 	# shellcheck source=/dev/null
 	. "scripts/e2e/$part.sh"
@@ -24,8 +24,8 @@ tell() {
 	if [ $code -ne 0 ]; then
 		echo "== failed in: ${STEP:-no step} (line ${1:-?})" >&2
 		if [ -n "$LEADER" ]; then
-			inside journalctl --no-pager --boot --lines=60 >&2 || true
-			inside systemctl --no-pager --lines=0 status 'tgspool*' >&2 || true
+			inside sh -c "journalctl --no-pager --boot | grep -v telegram | tail -50" >&2 || true
+			inside systemctl --no-pager list-units --all "tgspool*" >&2 || true
 		fi
 	fi
 	machine_off

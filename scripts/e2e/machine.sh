@@ -40,11 +40,11 @@ machine_ready() {
 	eventually 60 "the end of the boot" booted
 }
 
-# has_leader finds the container's init: a child of nspawn that isn't the last one.
+# has_leader finds the container's init, a child of nspawn.
 has_leader() {
 	local pid
 	pid=$(awk '{ print $1 }' "/proc/$NSPAWN/task/$NSPAWN/children")
-	[ -n "$pid" ] && [ "$pid" != "${GONE:-}" ] && LEADER=$pid
+	[ -n "$pid" ] && LEADER=$pid
 }
 
 booted() {
@@ -53,11 +53,15 @@ booted() {
 	[ "$state" = running ] || [ "$state" = degraded ]
 }
 
+# machine_reboot: the container's manager ends with its machine, and a new one
+# starts from the same files.
 machine_reboot() {
-	GONE=$LEADER
 	inside systemctl reboot || true
-	machine_ready
+	eventually 60 "the machine's end" nspawn_gone
+	machine_on
 }
+
+nspawn_gone() { ! kill -0 "$NSPAWN" 2>/dev/null; }
 
 # machine_off turns the machine off, the hard way when it doesn't listen.
 machine_off() {
@@ -69,7 +73,7 @@ machine_off() {
 	done
 	kill -KILL "$NSPAWN" 2>/dev/null || true
 	wait "$NSPAWN" 2>/dev/null || true
-	NSPAWN='' LEADER='' GONE=''
+	NSPAWN='' LEADER=''
 }
 
 # inside COMMAND... runs in the machine, as root, with a plain environment.
