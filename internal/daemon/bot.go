@@ -52,7 +52,7 @@ func newBot(ctx context.Context, d *daemon, cfg config.Bot, token botapi.Token, 
 	if err != nil {
 		return nil, err
 	}
-	b.client = newLine(client, d.store)
+	b.client = newLine(client, d, cfg)
 	b.gate = gate.New(gate.Config{Rate: cfg.Sender.Rate, Burst: gate.MaxBurst, PaidRate: cfg.Sender.PaidRate})
 	if err := b.setRouter(cfg); err != nil {
 		return nil, err
@@ -136,8 +136,14 @@ func (b *bot) start(d *daemon) {
 	b.startHandlers(d)
 }
 
+// loopHandler ends at each reload, when another takes its place.
+const loopHandler = "handler"
+
 // ended reports a loop that has ended although nobody asked it to.
 func (b *bot) ended(d *daemon, loop string, err error) {
+	if d.take.Err() == nil && loop != loopHandler {
+		d.pulse.lost(loop + " of bot " + b.name)
+	}
 	if err != nil && d.take.Err() == nil {
 		b.log.LogAttrs(d.work, slog.LevelError, "a loop has ended", slog.String("component", loop), slog.Any("err", err))
 	}
@@ -152,7 +158,7 @@ type generation struct {
 func (b *bot) startHandlers(d *daemon) {
 	h, err := handler.New(handler.Config{
 		Bot: b.spool, Routes: Routes(b.cfg.Handlers), Logger: b.log.With(slog.String("component", "handler")),
-		Home: d.home(), Unit: d.o.Getenv(UnitVariable),
+		Home: d.home(), Unit: d.o.Getenv(UnitVariable), Expect: d.pulse.expect,
 	})
 	if err != nil { // the router has accepted the same routes before
 		b.log.LogAttrs(d.work, slog.LevelError, "the handlers can't run", slog.Any("err", err))
@@ -163,7 +169,7 @@ func (b *bot) startHandlers(d *daemon) {
 	b.handling = g
 	b.loops.Go(func() {
 		defer close(g.ended)
-		b.ended(d, "handler", h.Run(take, d.work))
+		b.ended(d, loopHandler, h.Run(take, d.work))
 	})
 }
 

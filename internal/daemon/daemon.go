@@ -72,6 +72,8 @@ type daemon struct {
 	reloads chan reloadRequest
 	tokens  chan tokenRequest
 	passed  passedSockets
+	pulse   *pulse
+	sick    string // what is stuck, as it was logged; the heartbeat's alone
 
 	volatile string // on what the store lies that keeps nothing; usually empty
 
@@ -102,7 +104,7 @@ func Run(ctx context.Context, o Options) error {
 		return refuse(ctx, o, passed, signals, err)
 	}
 	d := &daemon{
-		o: o, cfg: cfg, level: new(slog.LevelVar), passed: passed,
+		o: o, cfg: cfg, level: new(slog.LevelVar), passed: passed, pulse: newPulse(),
 		started: cfg, reloads: make(chan reloadRequest), tokens: make(chan tokenRequest),
 	}
 	d.log = newLogger(cfg.Log, d.level, o.Stderr, o.Getenv)
@@ -205,7 +207,7 @@ func (d *daemon) serve(ctx context.Context, signals <-chan os.Signal) error {
 	d.bots.loops.Go(func() { d.serveUnnamed(d.take) })
 	d.bots.loops.Go(func() { d.backups.run(d.take) })
 	d.sayHow(ctx)
-	beat := d.notify.heartbeat(d.work, d.store.Healthy, d.statusLine)
+	beat := d.notify.heartbeat(d.work, d.healthy, d.statusLine)
 	d.notify.ready(d.statusLine())
 	d.log.LogAttrs(ctx, slog.LevelInfo, "ready", slog.String("version", d.o.Version), slog.String("path", d.store.Path()),
 		slog.Int("count", len(d.cfg.Bots)))

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/tgspool/tgspool/internal/botapi"
 	"github.com/tgspool/tgspool/internal/config"
@@ -22,6 +23,8 @@ func (d *daemon) client(c config.Bot, token botapi.Token) (*botapi.Client, error
 // another token, and whose every answer tells the store what time it is.
 type line struct {
 	store *spool.Store
+	pulse *pulse
+	bound func(botapi.Request) time.Duration // of a call
 	id    int64
 
 	mu       sync.Mutex // guards both below
@@ -29,8 +32,11 @@ type line struct {
 	replaced chan struct{} // closed when client is another's
 }
 
-func newLine(c *botapi.Client, store *spool.Store) *line {
-	return &line{store: store, id: c.BotID(), client: c, replaced: make(chan struct{})}
+func newLine(c *botapi.Client, d *daemon, cfg config.Bot) *line {
+	return &line{
+		store: d.store, pulse: d.pulse, id: c.BotID(), client: c, replaced: make(chan struct{}),
+		bound: func(r botapi.Request) time.Duration { return callBound(cfg, r) },
+	}
 }
 
 // BotID returns the id of the bot, which every client of a line shares.
@@ -68,6 +74,8 @@ func (l *line) call(ctx context.Context, client *botapi.Client, replaced <-chan 
 			}
 		}()
 	}
+	done := l.pulse.expect(r.Method, l.bound(r))
+	defer done()
 	seen := client.Call(ctx, r)
 	// Only a server that has proved who it is bears witness.
 	if seen.TLSVerified && !seen.ServerDate.IsZero() {

@@ -30,6 +30,9 @@ type Config struct {
 	// own, with the HOME of that user; see ServeUnit. Once it is given, no
 	// program is ever run in any other way. Empty: they are children of ours.
 	Unit string
+	// Expect hears of each run how long it takes at most, and by the function
+	// that it returns that the run has ended; nil: nobody wants to know.
+	Expect func(what string, bound time.Duration) (done func())
 	// Now is the time by Telegram's clock as far as it is known, which ages are
 	// measured by; nil: the local clock.
 	Now func() time.Time
@@ -43,6 +46,7 @@ type Handlers struct {
 	dir    string
 	home   string
 	unit   string
+	expect func(string, time.Duration) func()
 	now    func() time.Time
 }
 
@@ -60,7 +64,7 @@ type RouteState struct {
 
 // New checks the routes and returns their handlers, which do nothing before Run.
 func New(c Config) (*Handlers, error) {
-	h := &Handlers{bot: c.Bot, log: c.Logger, dir: c.Dir, home: c.Home, unit: c.Unit, now: c.Now}
+	h := &Handlers{bot: c.Bot, log: c.Logger, dir: c.Dir, home: c.Home, unit: c.Unit, expect: c.Expect, now: c.Now}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
@@ -69,6 +73,9 @@ func New(c Config) (*Handlers, error) {
 	}
 	if h.home == "" {
 		h.home = h.dir
+	}
+	if h.expect == nil {
+		h.expect = func(string, time.Duration) func() { return func() {} }
 	}
 	if h.now == nil {
 		h.now = time.Now
@@ -186,6 +193,8 @@ func (h *Handlers) attempt(work context.Context, r *route, lease *spool.Lease, p
 		return giveBack(why)
 	}
 	tried = true
+	done := h.expect("handler "+r.Name, r.Timeout+unitAnswer+unitFarewell)
+	defer done()
 	result := h.program(r).run(work, environment(h.bot.Name(), h.home, u, lease), withNewline(lease.Raw), watcher{
 		started: func() { h.reached(work, r, probe) },
 		line:    func(line []byte) { h.logLine(work, r, lease, line) },
