@@ -45,7 +45,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "serve": serve, "attempt": attempt, "intake": intake, "view": view,
+			"exits": exits, "serve": serve, "halt": halt, "damage": damage, "attempt": attempt, "intake": intake, "view": view,
 		},
 	})
 }
@@ -55,6 +55,7 @@ type server struct {
 	store *spool.Store
 	bots  map[string]*spool.Bot
 	names []string
+	halt  func()
 
 	mu    sync.Mutex
 	views map[string]manage.View
@@ -123,11 +124,36 @@ func serve(ts *testscript.TestScript, neg bool, names []string) {
 	ts.Check(err)
 	done := make(chan error, 1)
 	go func() { done <- api.Serve(ctx) }()
-	ts.Defer(func() {
+	s.halt = sync.OnceFunc(func() {
 		cancel()
 		ts.Check(<-done)
 		ts.Check(s.store.Close())
 	})
+	ts.Defer(s.halt)
+}
+
+// halt stops the daemon that serve has started.
+func halt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: halt")
+	}
+	of(ts).halt()
+}
+
+// damage cut|heads FILE: cuts a file to its half, or spoils where it begins.
+func damage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: damage cut|heads FILE")
+	}
+	path := ts.MkAbs(args[1])
+	b, err := os.ReadFile(path)
+	ts.Check(err)
+	if args[0] == "cut" {
+		b = b[:len(b)/2]
+	} else {
+		clear(b[:2*4096])
+	}
+	ts.Check(os.WriteFile(path, b, 0o600))
 }
 
 // attempt STATE [CLASS DESCRIPTION]: takes the first bot's next job and ends the

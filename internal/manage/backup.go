@@ -37,7 +37,7 @@ func (a *api) backup(r *http.Request) (int, any, error) {
 		if err != nil {
 			return 0, nil, fileProblem(err)
 		}
-		return http.StatusOK, Backup{Problems: problems}, nil
+		return http.StatusOK, Backup{Problems: append([]string{}, problems...)}, nil
 	}
 	info, err := a.store.Snapshot(ctx, spool.SnapshotOptions{To: to})
 	if err != nil {
@@ -49,6 +49,9 @@ func (a *api) backup(r *http.Request) (int, any, error) {
 // fileProblem tells the caller what is wrong with a file that it has named, or
 // with the store itself: it may know both.
 func fileProblem(err error) error {
+	if errors.Is(err, fs.ErrExist) {
+		return problemf(http.StatusConflict, "%s", err)
+	}
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		return problemf(http.StatusUnprocessableEntity, "%s", err)
 	}

@@ -126,7 +126,7 @@ func explainFile(err error) error {
 func freeSpace(dir string) (int64, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
-		return 0, err
+		return 0, &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:unconvert // the fields' types differ between architectures
 }

@@ -202,7 +202,7 @@ func (f *files) snapshot(ctx context.Context, o SnapshotOptions, write func(cont
 // the spool itself must not stop for want of space because of its backup.
 func (f *files) roomFor(to string) error {
 	if _, err := os.Lstat(to); err == nil {
-		return fmt.Errorf("there is such a file already: %w", ErrConflict)
+		return os.ErrExist
 	}
 	fi, err := os.Stat(f.path)
 	if err != nil {

@@ -95,8 +95,8 @@ func TestSnapshot_Refusals(t *testing.T) {
 	there := filepath.Join(dir, "there")
 	write(t, there, []byte("x"))
 	for to, want := range map[string]error{
-		there:                            spool.ErrConflict,
-		s.Path():                         spool.ErrConflict,
+		there:                            os.ErrExist,
+		s.Path():                         os.ErrExist,
 		filepath.Join(dir, "no", "such"): os.ErrNotExist,
 	} {
 		if _, err := s.Snapshot(t.Context(), spool.SnapshotOptions{To: to}); !errors.Is(err, want) {
