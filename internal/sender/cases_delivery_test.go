@@ -97,7 +97,7 @@ func TestSender_AlbumBehindAGatewayThatGivesUp(t *testing.T) {
 // Topics of a group are one chat to Telegram's limits, and a topic that is gone
 // is the caller's to know of: nothing goes to the main chat instead.
 func TestSender_TopicsOfAGroup(t *testing.T) {
-	const group = -1001700300001
+	const group = int64(-1001700300001)
 	run(t, func(w *world) {
 		w.sim.AddChat(telegramsim.ChatSpec{ID: group, Type: "supergroup"})
 		w.sim.Feed(0, fmt.Appendf(nil, `{"message":{"message_id":9,"message_thread_id":31,"chat":{"id":%d,"type":"supergroup"},"date":1,"text":"x"}}`, group))
