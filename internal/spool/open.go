@@ -265,6 +265,10 @@ func withFile(path string, fn func(tx *bolt.Tx) error) error {
 	})
 }
 
+// growBy is by how many bytes the file grows at once: each growth costs a flush,
+// and on a small card a big one is space that others could have.
+const growBy = 4 << 20
+
 // mapFile opens the file for good, reads what is kept in memory, and ends what
 // a restore or a repair has begun.
 func (s *Store) mapFile(ctx context.Context, o Options) error {
@@ -273,7 +277,9 @@ func (s *Store) mapFile(ctx context.Context, o Options) error {
 		maxSize = defaultMaxSize
 	}
 	err := guarded(func() (err error) {
-		s.db, err = bolt.Open(s.path, 0o600, boltOptions(maxSize))
+		if s.db, err = bolt.Open(s.path, 0o600, boltOptions(maxSize)); err == nil {
+			s.db.AllocSize = growBy
+		}
 		return err
 	})
 	if err != nil {
