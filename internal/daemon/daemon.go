@@ -77,8 +77,6 @@ type daemon struct {
 
 	volatile string // on what the store lies that keeps nothing; usually empty
 
-	volatile string // on what the store lies that keeps nothing; usually empty
-
 	take     context.Context // ends first: no new work
 	stopTake context.CancelFunc
 	work     context.Context // ends when the drain time is over
@@ -148,7 +146,6 @@ func (d *daemon) start(ctx context.Context) error {
 		return storeError(err)
 	}
 	d.store = store
-	d.lookAtDisk()
 	d.lookAtDisk()
 	d.backups = newBackups(store, d.cfg, d.log.With(slog.String("component", "backup")))
 	d.bots = newDirectory(d)
@@ -299,9 +296,6 @@ func (d *daemon) statusLine() string {
 	}
 	if dead > 0 {
 		line += fmt.Sprintf("; %d dead in 24h", dead)
-	}
-	if d.volatile != "" {
-		line += "; KEPT ONLY UNTIL THE NEXT BOOT: the spool is on " + d.volatile
 	}
 	if d.volatile != "" {
 		line += "; KEPT ONLY UNTIL THE NEXT BOOT: the spool is on " + d.volatile
