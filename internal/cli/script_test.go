@@ -153,7 +153,7 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 	} else {
 		clear(b[:2*4096])
 	}
-	ts.Check(os.WriteFile(path, b, 0o600))
+	ts.Check(os.WriteFile(path, b, 0o600)) //nolint:gosec // a file of the script's own
 }
 
 // attempt STATE [CLASS DESCRIPTION]: takes the first bot's next job and ends the

@@ -56,6 +56,11 @@ type finding struct {
 // DamageError when the file can't be used, with ErrNewer, and with ErrForeign
 // for a file that isn't a spool.
 func examine(path string, all bool) (found finding, err error) {
+	defer func() {
+		if d, ok := errors.AsType[*DamageError](err); ok {
+			err = &DamageError{Path: path, Reason: d.Reason}
+		}
+	}()
 	p, err := openPages(path)
 	if err != nil {
 		return found, notOurs(path, err)

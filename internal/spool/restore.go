@@ -105,14 +105,14 @@ func (f *files) damaged(ctx context.Context, damage error) error {
 	if f.onDamage == OnDamageStop {
 		return f.refuse(damage)
 	}
-	f.log.LogAttrs(ctx, slog.LevelError, "the spool's file can't be used", slog.String("path", f.path), slog.Any("err", damage))
+	f.log.LogAttrs(ctx, slog.LevelError, "the spool's file can't be used", slog.String("path", f.path), slog.Any("err", reasonOf(damage)))
 	f.progress("restoring the spool from its last good snapshot")
 	old := readHints(f.path)
 	from, err := f.newestGood(ctx)
 	if err != nil {
 		return err
 	}
-	return f.takeInstead(ctx, from, "corrupt", damage.Error(), old)
+	return f.takeInstead(ctx, from, "corrupt", reasonOf(damage).Error(), old)
 }
 
 // refuse is the answer where a person is to decide.
@@ -123,7 +123,15 @@ func (f *files) refuse(damage error) error {
 	} else {
 		what += `; on_damage = "snapshot" moves it aside and begins with an empty spool`
 	}
-	return fmt.Errorf("spool %q can't be used: %w%s", f.path, damage, what)
+	return &DamageError{Path: f.path, Reason: fmt.Errorf("%w%s", reasonOf(damage), what)}
+}
+
+// reasonOf is what is wrong with a file, without the file's name.
+func reasonOf(damage error) error {
+	if d, ok := errors.AsType[*DamageError](damage); ok {
+		return d.Reason
+	}
+	return damage
 }
 
 // newer is the answer to a file of a newer program. It is left untouched.
@@ -273,7 +281,7 @@ func keepAs(path, name string) error {
 func (f *files) doubt(ctx context.Context) error {
 	const reason = "one of the file's two heads is damaged: the last change may be missing"
 	if f.onDamage == OnDamageStop {
-		return f.refuse(damagef(reason))
+		return damagef(reason)
 	}
 	f.log.LogAttrs(ctx, slog.LevelError, reason+"; it stays in use, what may have been sent is held", slog.String("path", f.path))
 	rec := &recoveryRec{Kind: kindRestore, Reason: reason, At: time.Now().UnixNano()}
