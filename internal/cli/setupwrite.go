@@ -32,7 +32,7 @@ func (s *setupRun) write(context.Context) error {
 	if err := token.Commit(); err != nil {
 		return &exitError{code: exitIO, msg: err.Error()}
 	}
-	s.out.printf("token    %s, which only root can read\n", s.place)
+	s.out.printf("token    %s, which nobody else can read\n", s.place)
 	if change.Same() {
 		return s.say("settings %s, as they were\n", change.Path)
 	}
