@@ -41,7 +41,7 @@ func ParseToken(s string) (Token, error) {
 	}
 	number, secret, found := strings.Cut(s, ":")
 	if !found {
-		return Token{}, errors.New("token has no colon between bot id and secret")
+		return Token{}, errors.New("this is no bot token; @BotFather gives one like 123456:ABC…")
 	}
 	id, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || number[0] < '1' || number[0] > '9' || id > maxBotID {

@@ -27,7 +27,12 @@ type lineError struct {
 }
 
 // Error names the line, counted from 1.
-func (e *lineError) Error() string { return fmt.Sprintf("line %d of the calls: %v", e.line, e.err) }
+func (e *lineError) Error() string {
+	if errors.Is(e.err, errNoObject) {
+		return fmt.Sprintf("line %d of the calls is %v", e.line, e.err)
+	}
+	return fmt.Sprintf("line %d of the calls: %v", e.line, e.err)
+}
 
 // Unwrap returns what is wrong.
 func (e *lineError) Unwrap() error { return e.err }
@@ -101,29 +106,29 @@ type member struct {
 	value, text []byte
 }
 
+// errNoObject doesn't say at which character: whoever printed a text where calls
+// are read would look for a mistake in it.
+var errNoObject = errors.New("not a JSON object")
+
 // splitObject splits a line that holds one JSON object, and nothing else, into
 // its members.
 func splitObject(line []byte) ([]member, error) {
-	var whole json.RawMessage
-	if err := json.Unmarshal(line, &whole); err != nil {
-		return nil, fmt.Errorf("no JSON: %w", err)
-	}
-	if line[0] != '{' {
-		return nil, errors.New("no JSON object")
+	if !json.Valid(line) || line[0] != '{' {
+		return nil, errNoObject
 	}
 	dec := json.NewDecoder(bytes.NewReader(line))
 	if _, err := dec.Token(); err != nil {
-		return nil, fmt.Errorf("no JSON: %w", err)
+		return nil, errNoObject
 	}
 	var members []member
 	for from := dec.InputOffset(); dec.More(); from = dec.InputOffset() {
 		name, err := dec.Token()
 		if err != nil {
-			return nil, fmt.Errorf("no JSON: %w", err)
+			return nil, errNoObject
 		}
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
-			return nil, fmt.Errorf("no JSON: %w", err)
+			return nil, errNoObject
 		}
 		key, _ := name.(string) // an object's members have no other names
 		text := bytes.TrimLeft(line[from:dec.InputOffset()], ", \t\r")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -59,13 +60,13 @@ func TestReadCalls_NamesTheBadLine(t *testing.T) {
 		line     int
 		want     string
 	}{
-		{"no JSON", good + "hello\n", 2, "no JSON"},
-		{"half a line", good + good + `{"method":"sendMess`, 3, "no JSON"},
-		{"half an object", good + `{"method":"sendMessage","chat_id":1`, 2, "no JSON"},
-		{"an array", "[1]\n", 1, "no JSON object"},
-		{"a string", `"sendMessage"`, 1, "no JSON object"},
-		{"null", "null\n", 1, "no JSON object"},
-		{"two objects", `{"method":"a"} {"method":"b"}`, 1, "no JSON"},
+		{"no JSON", good + "hello\n", 2, "is not a JSON object"},
+		{"half a line", good + good + `{"method":"sendMess`, 3, "is not a JSON object"},
+		{"half an object", good + `{"method":"sendMessage","chat_id":1`, 2, "is not a JSON object"},
+		{"an array", "[1]\n", 1, "is not a JSON object"},
+		{"a string", `"sendMessage"`, 1, "is not a JSON object"},
+		{"null", "null\n", 1, "is not a JSON object"},
+		{"two objects", `{"method":"a"} {"method":"b"}`, 1, "is not a JSON object"},
 		{"no method", good + "\n" + `{"chat_id":1}`, 3, "no method"},
 		{"empty method", `{"method":""}`, 1, "method is no name"},
 		{"method is a number", `{"method":5}`, 1, "method is no name"},
@@ -82,6 +83,9 @@ func TestReadCalls_NamesTheBadLine(t *testing.T) {
 			var bad *lineError
 			if !errors.As(err, &bad) || bad.line != tt.line || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v; want line %d, %q", err, tt.line, tt.want)
+			}
+			if strings.HasPrefix(tt.want, "is ") && err.Error() != fmt.Sprintf("line %d of the calls %s", tt.line, tt.want) {
+				t.Errorf("got %q", err)
 			}
 			if calls != nil {
 				t.Error("calls are returned beside the error")

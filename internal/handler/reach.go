@@ -67,11 +67,13 @@ func (r *reach) why() string {
 }
 
 // lost notes that the program can't be started and reports whether that, or the
-// reason for it, is news.
+// reason for it, is news. Workers that were under way when the first of them
+// failed have no news, even where their reason reads otherwise: only the probe
+// has seen something later.
 func (r *reach) lost(probe bool, reason string) (news bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	news = r.reason != reason
+	news = r.reason == "" || probe && r.reason != reason
 	if r.reason == "" {
 		r.wait = 0
 	}
@@ -79,7 +81,9 @@ func (r *reach) lost(probe bool, reason string) (news bool) {
 		r.wait = min(max(2*r.wait, firstReach), maxReach)
 		r.until = time.Now().Add(r.wait)
 	}
-	r.reason = reason
+	if news {
+		r.reason = reason
+	}
 	r.turn(probe)
 	return news
 }

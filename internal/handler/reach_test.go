@@ -60,6 +60,28 @@ func TestHandlers_MissingProgramHoldsItsRouteAndBurnsNothing(t *testing.T) {
 	})
 }
 
+func TestReach_OneOutageIsOneMessage(t *testing.T) {
+	r := newReach()
+	for i, step := range []struct {
+		probe  bool
+		reason string
+		news   bool
+	}{
+		{false, "connection refused", true},
+		{false, "connection refused", false},
+		{false, "broken pipe", false}, // under way since before the first
+		{true, "connection refused", false},
+		{true, "missing", true},
+	} {
+		if news := r.lost(step.probe, step.reason); news != step.news {
+			t.Errorf("step %d, %q: news is %v", i, step.reason, news)
+		}
+	}
+	if why := r.why(); why != "missing" {
+		t.Errorf("the reason is %q", why)
+	}
+}
+
 func TestHandlers_MissingProgramWithManyWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "program")
@@ -82,6 +104,9 @@ func TestHandlers_MissingProgramWithManyWorkers(t *testing.T) {
 		// while the file isn't there, waiting writes nothing.
 		if tries > 2*DefaultParallel {
 			t.Errorf("%d leases in an hour", tries)
+		}
+		if n := h.logged("handler can't be started, its updates wait"); n != 1 {
+			t.Errorf("that was logged %d times", n)
 		}
 		writeScript(t, path, "exit 0\n")
 		<-time.After(maxReach)

@@ -148,7 +148,7 @@ func (a *api) resolveChat(bot, s string) (string, error) {
 		return chat, nil
 	}
 	if s == "" {
-		return "", problemf(http.StatusUnprocessableEntity, "bot %q has no default chat; name one", bot)
+		return "", problemf(http.StatusUnprocessableEntity, "bot %q has no default chat; name one with --chat", bot)
 	}
 	return "", problemf(http.StatusUnprocessableEntity,
 		"%q is no chat id, no @name and no name in [bots.%s.chats]", s, bot)

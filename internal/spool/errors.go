@@ -3,6 +3,8 @@ package spool
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strconv"
 	"time"
 )
 
@@ -48,9 +50,71 @@ type StateError struct {
 	Want string // the state that was asked for
 }
 
-// Error names the record, its state and the refused one.
+// Error names the record and its state, and says why what was asked for is not
+// possible there, or what is.
 func (e *StateError) Error() string {
-	return fmt.Sprintf("%s %d is %s and can't become %s", e.What, e.ID, e.Now, e.Want)
+	now := fmt.Sprintf("%s %d is %s", e.What, e.ID, e.Now)
+	why := jobRefusal(State(e.Now), State(e.Want))
+	if e.What == "update" {
+		why = updateRefusal(UpdateState(e.Now), UpdateState(e.Want))
+	}
+	if why == "" {
+		return now + " and can't become " + e.Want
+	}
+	return now + why
+}
+
+// jobRefusal completes "job 1 is …" for a decision that doesn't fit the job's
+// state; "" where no decision leads to want.
+func jobRefusal(now, want State) string {
+	switch want {
+	case Done:
+		return "; only uncertain jobs can be resolved"
+	case Held:
+		return "; only pending jobs can be held"
+	case Cancelled:
+		switch {
+		case now == Running:
+			return ": a call in flight can't be called off"
+		case now.Ended():
+			return ": it is over already"
+		}
+		return "; only uncertain jobs can be resolved"
+	case Pending:
+		switch now {
+		case Pending:
+			return ": it waits for its turn already"
+		case Running:
+			return ": it is in flight"
+		case Uncertain:
+			return "; tgspool queue resolve decides about it"
+		case Held:
+			return "; tgspool queue release lets it go on"
+		case Done:
+			return ": it has been sent"
+		case Dead, Cancelled, Expired:
+			return "; tgspool queue retry brings it back"
+		}
+	case Running, Dead, Uncertain, Expired:
+	}
+	return ""
+}
+
+// updateRefusal is jobRefusal for updates.
+func updateRefusal(now, want UpdateState) string {
+	switch {
+	case want != UpdateOpen && want != UpdateIgnored:
+		return ""
+	case now == UpdateLeased:
+		return ": its handler is at work"
+	case want == UpdateIgnored:
+		return ": it is over already"
+	case now == UpdateOpen:
+		return ": it hasn't been handled yet"
+	case now == UpdateDead:
+		return ", and malformed: no handler can take it"
+	}
+	return ""
 }
 
 // Is makes every StateError an ErrConflict.
@@ -71,18 +135,20 @@ func (e *InactiveError) Error() string {
 // Is makes every InactiveError an ErrChatInactive.
 func (e *InactiveError) Is(target error) bool { return target == ErrChatInactive }
 
-// LockedError is an ErrLocked that names the process holding the file.
+// LockedError is an ErrLocked that names the process holding the lock, which is
+// one for all that lies in the store's folder.
 type LockedError struct {
-	Path string
-	PID  int // 0 when unknown
+	Path string // of the store that was to be opened
+	PID  int    // 0 when unknown
 }
 
-// Error names the file and the process.
+// Error names the folder and the process: the other may have another store there.
 func (e *LockedError) Error() string {
-	if e.PID == 0 {
-		return fmt.Sprintf("spool %q is in use by another process", e.Path)
+	who := "another process"
+	if e.PID != 0 {
+		who = "process " + strconv.Itoa(e.PID)
 	}
-	return fmt.Sprintf("spool %q is in use by process %d", e.Path, e.PID)
+	return fmt.Sprintf("the folder %s is in use by %s; every daemon needs a store folder of its own", filepath.Dir(e.Path), who)
 }
 
 // Is makes every LockedError an ErrLocked.

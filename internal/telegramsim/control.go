@@ -66,8 +66,9 @@ func read[T any](r *http.Request) (T, error) {
 
 // controlJournal waits for the first new arrival when asked to.
 func controlJournal(s *Sim, r *http.Request) (any, error) {
-	after, _ := strconv.Atoi(r.FormValue("after"))
-	seconds, _ := strconv.ParseFloat(r.FormValue("timeout"), 64)
+	query := r.URL.Query()
+	after, _ := strconv.Atoi(query.Get("after"))
+	seconds, _ := strconv.ParseFloat(query.Get("timeout"), 64)
 	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(seconds*float64(time.Second)))
 	defer cancel()
 	for {
@@ -111,9 +112,10 @@ type fedIDs struct {
 	UpdateIDs []int64 `json:"update_ids"`
 }
 
-// controlFeed feeds one update per line.
+// controlFeed feeds one update per line, whatever the type that the body says
+// it has: curl calls every body a form, and FormValue would eat such a one.
 func controlFeed(s *Sim, r *http.Request) (any, error) {
-	bot, _ := strconv.ParseInt(r.FormValue("bot"), 10, 64)
+	bot, _ := strconv.ParseInt(r.URL.Query().Get("bot"), 10, 64)
 	answer := fedIDs{UpdateIDs: []int64{}}
 	lines := bufio.NewScanner(r.Body)
 	lines.Buffer(make([]byte, 64<<10), maxFeedLine)

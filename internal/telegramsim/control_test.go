@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,19 @@ func TestRemoteFeedsAndReads(t *testing.T) {
 	}
 	if ids, err := r.Chats(ctx); err != nil || !slices.Equal(ids, []int64{5}) {
 		t.Errorf("chats %v, %v", ids, err)
+	}
+}
+
+// curl --data-binary says that what it sends is a form.
+func TestFeedOfCurl(t *testing.T) {
+	s := newSim(t, telegramsim.Options{})
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/sim/feed?bot=8001",
+		strings.NewReader(`{"update_id":7,"poll":{"id":"1"}}`+"\n"+`{"update_id":8,"poll":{"id":"2"}}`))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	s.ControlHandler().ServeHTTP(w, r)
+	if got := strings.TrimSpace(w.Body.String()); got != `{"update_ids":[7,8]}` {
+		t.Errorf("answered %s", got)
 	}
 }
 
