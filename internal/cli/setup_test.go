@@ -188,7 +188,7 @@ func TestSetup_BadInput(t *testing.T) {
 		args              []string
 	}{
 		{"no token", "", "token is empty", 65, nil},
-		{"no token at all", "hello", "no colon", 65, nil},
+		{"no token at all", "hello", "@BotFather", 65, nil},
 		{"a wrong one", "4242:WRONG-WRONG-WRONG-WRONG-WRONG-WRONG", "doesn't know this token", 65, nil},
 		{"two lines", setupToken + "\n" + setupToken, "longer than 80", 65, nil},
 		{"a group as owner", setupToken, "not a user", 64, []string{"--owner", "-5"}},
