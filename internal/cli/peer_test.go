@@ -30,7 +30,7 @@ func TestMayAsk(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if err := mayAsk(uint32(tt.uid), tt.peer); (err == nil) != tt.want { //nolint:gosec // it was read as 32 bits
+			if err := mayAsk(uint32(tt.uid), tt.peer); (err == nil) != tt.want {
 				t.Errorf("mayAsk is %v", err)
 			}
 		})

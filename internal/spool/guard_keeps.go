@@ -10,7 +10,7 @@ func Volatile(dir string) string {
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return ""
 	}
-	return volatileKind(uint32(st.Type)) //nolint:gosec,unconvert // as in checkFileSystem
+	return volatileKind(uint32(st.Type))
 }
 
 func volatileKind(magic uint32) string {
