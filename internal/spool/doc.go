@@ -25,6 +25,7 @@
 //
 //	meta      "schema" → version · "next_job" → last job id given
 //	          "clock" → the last moment on disk *
+//	          "recovery" → the last restore or repair, and how far it is *
 //	botnum    Telegram's bot id → bot
 //	bots      bot → offset, counters, cooldown *
 //	notes     bot, name → what other rooms keep (getMe, allowed_updates)
@@ -50,6 +51,21 @@
 //
 //	timer     at, kind, bot, id → nothing: all that waits for a time
 //	damaged   bucket, 0, key → a record whose checksum was wrong
+//
+// # The file
+//
+// bbolt maps the file and trusts it; a wrong number in a page would end the
+// process. So every file is first read through read calls: whole, where it is
+// small or bbolt would read all of it itself, else its heads and small buckets.
+// Goroutines that touch the mapping turn faults and bbolt's panics into errors;
+// such a store is given up (Broken) and the next Open looks at all of it.
+//
+// A file that can't be used is kept under another name. What takes its place is
+// older than what may have been sent, so it is fenced before anybody gets it:
+// the record "recovery" says how far that is, and each start goes on with it.
+//
+// New files grow as <name>.new and take a place by rename; whatever is found
+// under such a name at a start is half made and goes.
 //
 // # Invariants
 //

@@ -45,7 +45,11 @@ func guarded(fn func() error) (err error) {
 		if !fromFile(p) {
 			panic(p)
 		}
-		err = damagef("reading it failed: %v", p)
+		if _, fault := p.(runtime.Error); fault {
+			err = damagef("a page can't be read: the file was cut short or changed from outside, or the disk fails")
+			return
+		}
+		err = damagef("a page is wrong: %v", p)
 	}()
 	return fn()
 }
@@ -87,9 +91,9 @@ type trouble struct {
 // all of it, so that it finds out what to do instead of failing again.
 func (s *Store) fail(err error) {
 	s.trouble.once.Do(func() {
-		s.trouble.err = &DamageError{Path: s.path, Reason: err}
-		s.log.Error("the spool's file is damaged; nothing more is done with it", slog.String("path", s.path), slog.Any("err", err))
-		if err := writeSuspicion(s.path, err); err != nil {
+		s.trouble.err = &DamageError{Path: s.path, Reason: fmt.Errorf("%w; the next start looks at all of it and goes by on_damage", reasonOf(err))}
+		s.log.Error("the spool's file is damaged; nothing more is done with it", slog.String("path", s.path), slog.Any("err", reasonOf(err)))
+		if err := writeSuspicion(s.path, reasonOf(err)); err != nil {
 			s.log.Error("the damage could not be noted for the next start", slog.Any("err", err))
 		}
 		close(s.trouble.ended)
