@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,22 +19,20 @@ func (a *app) configCheck() *cobra.Command {
 	return &cobra.Command{
 		Use: "check", Short: "Check the settings; print all that is wrong", Args: cobra.NoArgs,
 		Long: "Check the settings and print all that is wrong, each with file, line and column. Warnings are\n" +
-			"about what is allowed but hardly meant, and about tokens that this user can't read.",
+			"about what is allowed but hardly meant, about keys that nothing acts on yet, and about tokens\n" +
+			"that this user can't read or that others can.",
 		Example: "  tgspool config check\n  tgspool config check --config ./tgspool.toml",
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := a.load()
 			if err != nil {
 				return err
 			}
-			for _, p := range config.Check(cfg) {
+			for _, p := range append(config.Check(cfg), config.CheckTokens(cfg, a.env)...) {
 				a.complain("warning", p.String())
 			}
 			names := make([]string, len(cfg.Bots))
 			for i, bot := range cfg.Bots {
 				names[i] = bot.Name
-				if _, _, err := config.ReadToken(bot, a.env); err != nil {
-					a.complain("warning", fmt.Sprintf("bots.%s: %v", bot.Name, err))
-				}
 			}
 			a.out.printf("the settings are right: %s (%s)\n", plural(len(names), "bot"), safe(strings.Join(names, ", ")))
 			return nil
@@ -60,7 +57,8 @@ func (a *app) load() (*config.Config, error) {
 func (a *app) configShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show", Short: "Show the settings in use, defaults included", Args: cobra.NoArgs,
-		Long:    "Show the settings in use, defaults included, one key a line. What may hold a secret is left out.",
+		Long: "Show the settings in use, defaults included, as a settings file. What may hold a secret is\n" +
+			"left out.",
 		Example: "  tgspool config show | grep sender",
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := a.load()
@@ -70,9 +68,7 @@ func (a *app) configShow() *cobra.Command {
 			for _, file := range cfg.Files {
 				a.out.printf("# %s\n", safe(file))
 			}
-			for _, line := range settings(cfg) {
-				a.out.printf("%s\n", line)
-			}
+			a.out.printf("%s", cfg.TOML())
 			return nil
 		},
 	}

@@ -71,7 +71,7 @@ func explain(err error) *exitError {
 
 func classify(err error) *exitError {
 	if errors.Is(err, config.ErrNothingConfigured) {
-		what, hint, _ := strings.Cut(config.ErrNothingConfigured.Error(), "\n")
+		what, hint, _ := strings.Cut(err.Error(), "\n")
 		return &exitError{code: exitConfig, msg: what, hint: hint}
 	}
 	if e, ok := errors.AsType[*localapi.NoDaemonError](err); ok {
@@ -89,7 +89,7 @@ func classify(err error) *exitError {
 		hint string
 	}{
 		{config.ErrNoToken, exitConfig, ""},
-		{spool.ErrLocked, exitTempFail, "another daemon runs; tgspool status shows it"},
+		{spool.ErrLocked, exitTempFail, "is a daemon running already? tgspool status shows it"},
 		{localapi.ErrInUse, exitTempFail, "is another daemon running?"},
 		{spool.ErrNewer, exitIO, ""},
 		{spool.ErrFull, exitIO, ""},

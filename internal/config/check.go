@@ -1,9 +1,12 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -26,7 +29,7 @@ func Check(cfg *Config) []Problem {
 	for _, bot := range cfg.Bots {
 		c.bot(bot)
 	}
-	return c.problems
+	return append(c.problems, cfg.unbuilt...)
 }
 
 // maxDrain leaves the daemon time to close the store before systemd's limit.
@@ -38,9 +41,18 @@ type checker struct {
 	problems []Problem
 }
 
-// add notes a problem at the place of its key, as Where knows it.
+// add notes a problem at the place of its key, as Where knows it, else at that of
+// the nearest table around it.
 func (c *checker) add(key, why, hint string) {
-	at, _ := c.cfg.Where(key)
+	at, ok := c.cfg.Where(key)
+	for around := key; !ok; {
+		i := strings.LastIndexByte(around, '.')
+		if i < 0 {
+			break
+		}
+		around = around[:i]
+		at, ok = c.cfg.Where(around)
+	}
 	c.problems = append(c.problems, Problem{Position: at, Key: key, Why: why, Hint: hint})
 }
 
@@ -54,7 +66,7 @@ func (c *checker) bot(bot Bot) {
 	if bot.DefaultChat == "" {
 		c.add(id+".default_chat", "texts without a chat can't be sent", "name your own chat me in ["+id+".chats]")
 	}
-	if bot.Admin.Chat == "" {
+	if told := !slices.Contains(notBuilt(), unbuilt{key: "bots.NAME.admin"}); told && bot.Admin.Chat == "" {
 		c.add(id+".admin.chat", "nobody is told of trouble in Telegram", "name your own chat me in ["+id+".chats]")
 	}
 	for i, client := range bot.Clients {
@@ -124,4 +136,38 @@ var updateKinds = []string{
 	"callback_query", "shipping_query", "pre_checkout_query", "purchased_paid_media", "poll",
 	"poll_answer", "my_chat_member", "chat_member", "chat_join_request", "chat_boost",
 	"removed_chat_boost", "managed_bot", "subscription", "custom_event", "custom_query",
+}
+
+// CheckTokens returns what keeps the bots from their tokens, or keeps those from
+// being secret: files that can't be used, and files that others may read. It
+// looks at the files as the user who runs it.
+func CheckTokens(cfg *Config, env func(string) string) []Problem {
+	c := &checker{cfg: cfg}
+	for _, bot := range cfg.Bots {
+		key := "bots." + bot.Name
+		if bot.TokenFile != "" {
+			key += ".token_file"
+		}
+		if _, _, err := ReadToken(bot, env); err != nil {
+			why, hint := err.Error(), ""
+			if te, ok := errors.AsType[*TokenError](err); ok {
+				why, hint = "no usable token: "+te.Source+": "+te.Why, te.Hint
+			}
+			c.add(key, why, hint)
+		}
+		c.private(key, bot.TokenFile)
+		if bot.Intake.Mode == "webhook" {
+			c.private("bots."+bot.Name+".intake.secret_file", bot.Intake.SecretFile)
+		}
+	}
+	return c.problems
+}
+
+// private notes a file of a secret that others than its owner may use.
+func (c *checker) private(key, path string) {
+	info, err := os.Stat(path)
+	if path == "" || err != nil || info.Mode().Perm()&0o077 == 0 {
+		return
+	}
+	c.add(key, fmt.Sprintf("others than its owner may use %s, mode %04o", path, info.Mode().Perm()), "chmod 600 "+path)
 }

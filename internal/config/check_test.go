@@ -1,7 +1,9 @@
 package config_test
 
 import (
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,8 +18,7 @@ func TestCheck(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"fine", fine, ""},
 		{"no bot", "[log]\n", "bots: no bot is configured (run tgspool setup, or add [bots.NAME] in conf.d)"},
-		{"no chat", "[bots.home]\n", "bots.home.default_chat: texts without a chat can't be sent (name your own chat me in [bots.home.chats])\n" +
-			"bots.home.admin.chat: nobody is told of trouble in Telegram (name your own chat me in [bots.home.chats])"},
+		{"no chat", "[bots.home]\n", "main.toml:1:7: bots.home.default_chat: texts without a chat can't be sent (name your own chat me in [bots.home.chats])"},
 		{"long drain", fine + "[daemon]\ndrain = \"40s\"\n", "main.toml:5:1: daemon.drain: systemd ends the process 30s after it asks for a stop (at most 25s)"},
 		{"large keep_size", fine + "[store]\nkeep_size = \"2GiB\"\n", "main.toml:5:1: store.keep_size: larger than max_size: ended records alone may fill the store"},
 		{"no socket", fine + "[api]\nlisten = [\"tcp:127.0.0.1:1\"]\n", "main.toml:5:1: api.listen: no unix socket serves manage: the commands can't reach the daemon (add \"unix:/run/tgspool/tgspool.sock\")"},
@@ -41,5 +42,46 @@ func TestCheck(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestCheckTokens(t *testing.T) {
+	path := write(t, map[string]string{
+		"main.toml":   "[bots.a]\ntoken_file = \"DIR/private\"\n[bots.b]\ntoken_file = \"DIR/open\"\n[bots.c]\ntoken_file = \"DIR/none\"\n[bots.d]\n",
+		"private":     secret,
+		"open":        secret,
+		"hook/secret": "s",
+	})
+	dir := filepath.Dir(path)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := strings.ReplaceAll(string(text), "DIR", dir) +
+		"[bots.d.intake]\nmode = \"webhook\"\nsecret_file = \"" + dir + "/hook/secret\"\n"
+	if err := os.WriteFile(path, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"open", "hook/secret"} {
+		if err := os.Chmod(filepath.Join(dir, name), 0o640); err != nil { //nolint:gosec // what is to be told
+			t.Fatal(err)
+		}
+	}
+	cfg, err := config.Load(path, noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"main.toml:4:1: bots.b.token_file: others than its owner may use open, mode 0640 (chmod 600 open)",
+		"main.toml:6:1: bots.c.token_file: no usable token: none: no such file or directory (write it with: tgspool token set c)",
+		"main.toml:7:7: bots.d: no usable token: credential bot_d.token: not there (write it with: tgspool token set d, or name its file with token_file)",
+		"main.toml:10:1: bots.d.intake.secret_file: others than its owner may use hook/secret, mode 0640 (chmod 600 hook/secret)",
+	}
+	var got []string
+	for _, p := range config.CheckTokens(cfg, noEnv) {
+		got = append(got, strings.ReplaceAll(p.String(), dir+"/", ""))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

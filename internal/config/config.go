@@ -36,6 +36,8 @@ type Config struct {
 	// where gives the place of each key that a file sets, by its dotted path;
 	// elements of lists of tables are counted from 0.
 	where map[string]Position
+	// unbuilt are the keys among them that nothing acts on yet; for Check.
+	unbuilt []Problem
 }
 
 // Store says where the spool lives and how much of it is kept.

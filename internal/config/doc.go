@@ -12,7 +12,9 @@
 // trees of all files are merged (merge.go), and the merged tree is decoded into
 // the structs along their tags (decode.go, value.go, form.go). What spans
 // several keys is checked last (verify.go). The tags are the one list of keys:
-// Keys, Example and Diff are made from them too.
+// Keys, Example, TOML and Diff are made from them too. What is settled but not
+// built yet is listed in notbuilt.go: it is told, and where it would do harm
+// refused.
 //
 // No error, and nothing else here, ever shows a token, a secret, or the value
 // of a key that may hold one.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/tgspool/tgspool/internal/config"
@@ -59,8 +58,12 @@ func TestNothingConfigured(t *testing.T) {
 		if !errors.Is(err, config.ErrNothingConfigured) {
 			t.Fatalf("%q: %v", path, err)
 		}
-		if strings.Count(err.Error(), "\n") != 1 {
-			t.Errorf("not two lines: %q", err)
+		want := "no bot is configured: there are no settings"
+		if path != "" {
+			want = path + " names no bot"
+		}
+		if want += ", and TELEGRAM_BOT_TOKEN is not set\nrun tgspool setup, or set TELEGRAM_BOT_TOKEN to the token that @BotFather gave you"; err.Error() != want {
+			t.Errorf("got %q, want %q", err, want)
 		}
 		if cfg == nil || cfg.API.Socket() != "/run/t/tgspool.sock" || cfg.Path != path {
 			t.Errorf("%q: commands can't look for a daemon: %+v", path, cfg)

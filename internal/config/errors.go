@@ -10,10 +10,27 @@ import (
 	"unicode"
 )
 
-// ErrNothingConfigured is returned by Load when there are neither settings nor
-// a token in the environment. Its text says in two lines what to do.
-var ErrNothingConfigured = errors.New("no bot is configured: there are no settings, and TELEGRAM_BOT_TOKEN is not set\n" +
-	"run tgspool setup, or set TELEGRAM_BOT_TOKEN to the token that @BotFather gave you")
+// ErrNothingConfigured is what the error of Load is when neither the settings
+// nor the environment name a bot. The text of that error says in two lines what
+// is missing and what to do.
+var ErrNothingConfigured = errors.New("no bot is configured")
+
+// nothing is an ErrNothingConfigured that knows the settings file that sets
+// nothing; "" where there is none.
+type nothing struct{ path string }
+
+// Error returns two lines: what is missing, and what to do.
+func (e nothing) Error() string {
+	s := "no bot is configured: there are no settings"
+	if e.path != "" {
+		s = e.path + " names no bot"
+	}
+	return s + ", and TELEGRAM_BOT_TOKEN is not set\n" +
+		"run tgspool setup, or set TELEGRAM_BOT_TOKEN to the token that @BotFather gave you"
+}
+
+// Is makes it an ErrNothingConfigured.
+func (e nothing) Is(target error) bool { return target == ErrNothingConfigured }
 
 // ErrNoToken is what every error of ReadToken and ReadSecret is, whatever the
 // cause: the bot can't start, other bots can.

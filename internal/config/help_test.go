@@ -41,10 +41,10 @@ func write(t *testing.T, files map[string]string) string {
 	return filepath.Join(dir, "main.toml")
 }
 
-// load loads settings that must be good.
+// load loads settings that must be good, whether or not all in them is built.
 func load(t *testing.T, text string) *config.Config {
 	t.Helper()
-	cfg, err := config.Load(write(t, map[string]string{"main.toml": text}), noEnv)
+	cfg, err := config.LoadWhole(write(t, map[string]string{"main.toml": text}), noEnv)
 	if err != nil {
 		t.Fatalf("Load: %v", err)
 	}
@@ -56,7 +56,7 @@ func load(t *testing.T, text string) *config.Config {
 func loadError(t *testing.T, files map[string]string) string {
 	t.Helper()
 	path := write(t, files)
-	cfg, err := config.Load(path, noEnv)
+	cfg, err := config.LoadWhole(path, noEnv)
 	if err == nil {
 		t.Fatalf("Load gave no error but %+v", cfg)
 	}

@@ -50,6 +50,11 @@ func resolve(flag string, env func(string) string, system string) (string, bool)
 // Config without bots, whose store and socket are where the others would be, so
 // that commands can look for a daemon all the same.
 func Load(path string, env func(string) string) (*Config, error) {
+	return load(path, env, notBuilt())
+}
+
+// load is Load with the list of keys that nothing acts on yet.
+func load(path string, env func(string) string, missing []unbuilt) (*Config, error) {
 	cfg := &Config{Path: path}
 	root, whole, errs := cfg.read(path)
 	if !whole {
@@ -67,13 +72,14 @@ func Load(path string, env func(string) string) (*Config, error) {
 	}
 	slices.SortFunc(cfg.Bots, func(a, b Bot) int { return cmp.Compare(a.Name, b.Name) })
 	d.verify(cfg)
+	d.unbuilt(cfg, missing)
 	if len(d.errs) > 0 {
 		return nil, d.errs.sorted()
 	}
 	cfg.where = map[string]Position{}
 	places(root, "", cfg.where)
 	if len(root.keys) == 0 && len(cfg.Bots) == 0 {
-		return cfg, ErrNothingConfigured
+		return cfg, nothing{cfg.Path}
 	}
 	return cfg, nil
 }

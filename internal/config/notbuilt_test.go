@@ -1,0 +1,76 @@
+package config_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tgspool/tgspool/internal/config"
+)
+
+// TestNotBuilt: what a file sets and nothing acts on is told, with its place.
+func TestNotBuilt(t *testing.T) {
+	path := write(t, map[string]string{
+		"main.toml": `[monitor]
+heartbeat_url = "https://example.org/ping"
+offline_after = "5m"
+stats_interval = "0s"
+[bots.home.chats]
+me = 1
+[bots.home.admin]
+chat = "me"
+[[bots.home.handlers]]
+name = "quiet"
+pull = true
+typing = false
+session = "chat"
+ack = ""
+match = { command = "/q" }
+[[bots.home.handlers]]
+name = "loud"
+exec = ["/bin/true"]
+allow_from = ["*"]
+typing = true
+session = "chat+user"
+answer_callbacks = true
+`,
+		"conf.d/a.toml": "[[bots.home.clients]]\nname = \"bell\"\nmethods = [\"*\"]\nchats = [\"*\"]\ntoken_sha256 = \"" + hash + "\"\n",
+	})
+	cfg, err := config.Load(path, noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range config.Check(cfg) {
+		got = append(got, strings.ReplaceAll(p.String(), filepath.Dir(path)+"/", ""))
+	}
+	var want []string
+	for _, key := range []string{
+		"main.toml:2:1: monitor.heartbeat_url", "main.toml:3:1: monitor.offline_after", "main.toml:7:12: bots.home.admin",
+		"main.toml:20:1: bots.home.handlers.typing", "main.toml:21:1: bots.home.handlers.session", "main.toml:22:1: bots.home.handlers.answer_callbacks",
+		"conf.d/a.toml:1:13: bots.home.clients",
+	} {
+		want = append(want, key+": not built yet, has no effect")
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestNotBuiltAndRefused: an update for a URL that nobody calls would wait for ever.
+func TestNotBuiltAndRefused(t *testing.T) {
+	path := write(t, map[string]string{"main.toml": "[[bots.home.handlers]]\nname = \"w\"\nwebhook = \"http://127.0.0.1:1/\"\n"})
+	_, err := config.Load(path, noEnv)
+	if want := path + ":3:1: bots.home.handlers.webhook: not built yet (use exec, or pull = true)"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestNotBuiltAreKeys(t *testing.T) {
+	for _, key := range config.NotBuilt() {
+		if !slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return k.Path == key || strings.HasPrefix(k.Path, key+".") }) {
+			t.Errorf("%s is no key", key)
+		}
+	}
+}
