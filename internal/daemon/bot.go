@@ -41,7 +41,8 @@ type bot struct {
 	username atomic.Pointer[string]
 
 	loops    sync.WaitGroup
-	handling *generation // the handlers now running, replaced by a reload
+	handling *generation                      // the handlers now running, replaced by a reload
+	running  atomic.Pointer[handler.Handlers] // the same, for status
 }
 
 // newBot makes the parts of a bot that has a token, and the secret of its
@@ -167,6 +168,7 @@ func (b *bot) startHandlers(d *daemon) {
 	take, stop := context.WithCancel(d.take)
 	g := &generation{stop: stop, ended: make(chan struct{})}
 	b.handling = g
+	b.running.Store(h)
 	b.loops.Go(func() {
 		defer close(g.ended)
 		b.ended(d, loopHandler, h.Run(take, d.work))
@@ -192,7 +194,8 @@ func (b *bot) identify(ctx context.Context) {
 			wait = max(wait, after)
 		}
 		// Whatever else succeeds, never again at once: others' calls count, too.
-		if sleep(ctx, min(wait, identifyPause)) != nil || b.gate.SleepBackoff(ctx, wait-min(wait, identifyPause)) != nil {
+		b.gate.AwaitOpen(ctx, min(wait, identifyPause), wait)
+		if ctx.Err() != nil {
 			return
 		}
 	}
@@ -200,15 +203,6 @@ func (b *bot) identify(ctx context.Context) {
 
 // identifyPause is the least time between two getMe of identify.
 const identifyPause = 5 * time.Second
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
-}
 
 // cool extends the bot's cooldown, in the gate and on disk.
 func (b *bot) cool(ctx context.Context, until time.Time) {
@@ -246,6 +240,11 @@ func (b *bot) view() manage.View {
 		return manage.View{Unconfigured: b.broken}
 	}
 	v := manage.View{ID: b.client.BotID(), Username: b.knownAs(), Sender: b.gate.Snapshot(), RateOpensAt: b.gate.RateOpensAt(time.Now())}
+	if h := b.running.Load(); h != nil {
+		for _, r := range h.Routes() {
+			v.Handlers = append(v.Handlers, manage.Handler{Name: r.Name, Trouble: r.Reason})
+		}
+	}
 	if b.intake == nil {
 		v.Intake = manage.Intake{State: string(intake.Paused), Detail: "intake is off in the settings"}
 		return v

@@ -106,6 +106,7 @@ func Run(ctx context.Context, o Options) error {
 		started: cfg, reloads: make(chan reloadRequest), tokens: make(chan tokenRequest),
 	}
 	d.log = newLogger(cfg.Log, d.level, o.Stderr, o.Getenv)
+	d.warn(ctx, cfg)
 	d.notify = newNotifier(o.Getenv)
 	d.take, d.stopTake = context.WithCancel(context.WithoutCancel(ctx))
 	d.work, d.stopWork = context.WithCancel(context.WithoutCancel(ctx))

@@ -58,6 +58,7 @@ func (d *daemon) reload(ctx context.Context) (manage.Reload, error) {
 	d.backups.use(cfg)
 	d.level.Set(logLevel(cfg.Log.Level))
 	d.log.LogAttrs(ctx, slog.LevelInfo, "settings reloaded", slog.Any("reason", done.Applied))
+	d.warn(ctx, cfg)
 	if len(done.Restart) > 0 {
 		d.log.LogAttrs(ctx, slog.LevelWarn, "these settings count after a restart", slog.Any("reason", done.Restart))
 	}

@@ -46,6 +46,14 @@ type View struct {
 	Sender       gate.Snapshot
 	// RateOpensAt is when the bot's rate has the next call to give; zero: now.
 	RateOpensAt time.Time
+	// Handlers are those that have a program, in the order of the settings.
+	Handlers []Handler
+}
+
+// Handler is one handler that has a program.
+type Handler struct {
+	Name    string
+	Trouble string // why the program can't be started; empty while it can
 }
 
 // Intake is how updates come in at the moment.

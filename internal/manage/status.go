@@ -43,6 +43,16 @@ type BotStatus struct {
 	OldestPendingAgeS float64 `json:"oldest_pending_age_s"` // seconds since it was due
 	DeadLast24h       int64   `json:"dead_last_24h"`
 	InboxUnhandled    int64   `json:"inbox_unhandled"`
+
+	// Handlers are those that have a program; absent where there are none.
+	Handlers []HandlerStatus `json:"handlers,omitempty"`
+}
+
+// HandlerStatus is one handler that has a program.
+type HandlerStatus struct {
+	Name   string `json:"name"`
+	State  string `json:"state"`            // ok | unreachable: its updates wait
+	Detail string `json:"detail,omitempty"` // why it is unreachable
 }
 
 // IntakeStatus is how updates come in.
@@ -60,6 +70,12 @@ type SenderStatus struct {
 	CooldownUntil *time.Time `json:"cooldown_until"`
 	Detail        string     `json:"detail,omitempty"` // only where there is more to say
 }
+
+// The states of a handler.
+const (
+	handlerOK          = "ok"
+	handlerUnreachable = "unreachable"
+)
 
 // stateUnconfigured is the state of a bot without a usable token.
 const stateUnconfigured = "unconfigured"
@@ -184,6 +200,13 @@ func botStatus(v View, kept spool.BotStatus) BotStatus {
 	}
 	if b.Sender.CooldownUntil == nil && kept.CooldownUntil != 0 {
 		b.Sender.CooldownUntil = utc(time.Unix(0, kept.CooldownUntil))
+	}
+	for _, h := range v.Handlers {
+		s := HandlerStatus{Name: h.Name, State: handlerOK, Detail: h.Trouble}
+		if h.Trouble != "" {
+			s.State = handlerUnreachable
+		}
+		b.Handlers = append(b.Handlers, s)
 	}
 	if v.ID != 0 {
 		b.ID = &v.ID
