@@ -356,3 +356,38 @@ func TestAwaitHeld_EndsWithItsContextAlthoughTheReasonStays(t *testing.T) {
 		t.Errorf("after the end: %v, so a loop over it would spin", err)
 	}
 }
+
+func TestAwaitOpen_SignsDuringADoubtDontCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := gate.New(gate.Config{})
+		g.CloseLanes(gate.Probing, "the token was refused")
+		start := time.Now()
+		ended := make(chan bool)
+		go func() { ended <- g.AwaitOpen(t.Context(), time.Second, time.Hour) }()
+		time.Sleep(time.Minute)
+		g.CloseLanes(gate.Unauthorized, "Unauthorized")
+		g.OpenLanes(gate.Probing) // a sign, but the token is refused now
+		time.Sleep(time.Minute)
+		g.OpenLanes(gate.Unauthorized)
+		if early := <-ended; !early || time.Since(start) != 2*time.Minute {
+			t.Errorf("early: %v, after %s", early, time.Since(start))
+		}
+	})
+}
+
+func TestAwaitOpen_ASignWithinTheLeastSpanCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := gate.New(gate.Config{})
+		start := time.Now()
+		ended := make(chan bool)
+		go func() { ended <- g.AwaitOpen(t.Context(), time.Second, time.Hour) }()
+		synctest.Wait()
+		g.Success()
+		if early := <-ended; !early || time.Since(start) != time.Second {
+			t.Errorf("early: %v, after %s", early, time.Since(start))
+		}
+		if g.AwaitOpen(t.Context(), time.Second, time.Minute) {
+			t.Error("an old sign counts again")
+		}
+	})
+}

@@ -135,3 +135,45 @@ func (g *Gate) SleepBackoff(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
+
+// AwaitOpen is the back-off of a caller that isn't the prober: it waits for at
+// least the one span and at most the other, and ends early when a call of the
+// bot has succeeded, or a reason was lifted, since it began, unless Telegram or
+// the token is still in doubt. It reports whether it ended early.
+func (g *Gate) AwaitOpen(ctx context.Context, least, most time.Duration) (early bool) {
+	_, changed := g.doubt()
+	first, last := time.NewTimer(least), time.NewTimer(most)
+	defer first.Stop()
+	defer last.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-first.C:
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-last.C:
+			return false
+		case <-changed:
+		}
+		var doubted bool
+		if doubted, changed = g.doubt(); !doubted {
+			return least < most
+		}
+	}
+}
+
+// doubt reports whether Telegram or the token is being asked about, and what is
+// closed at the next sign that this may be over.
+func (g *Gate) doubt() (doubted bool, changed <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, r := range []Reason{Probing, Unauthorized} {
+		if _, held := g.closed[r]; held {
+			doubted = true
+		}
+	}
+	return doubted, g.changed
+}

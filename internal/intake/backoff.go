@@ -48,13 +48,5 @@ func (p *Poller) sleepOrSuccess(ctx context.Context, d time.Duration) {
 		sleep(ctx, d)
 		return
 	}
-	start := time.Now()
-	if !sleep(ctx, leastBackoff) {
-		return
-	}
-	if rest := d - leastBackoff; rest > 0 {
-		// Its error is that of ctx, which the caller looks at anyway.
-		_ = p.gate.SleepBackoff(ctx, rest)
-		p.misled = time.Since(start) < d
-	}
+	p.misled = p.gate.AwaitOpen(ctx, min(d, leastBackoff), d)
 }

@@ -52,7 +52,7 @@ type Gate interface {
 	Success()
 	OpenLanes(reasons ...gate.Reason) (changed bool)
 	CloseLanes(reason gate.Reason, detail string) (changed bool)
-	SleepBackoff(ctx context.Context, d time.Duration) error
+	AwaitOpen(ctx context.Context, least, most time.Duration) (early bool)
 }
 
 // Config is what a Poller needs.

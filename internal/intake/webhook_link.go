@@ -174,11 +174,7 @@ func (l *link) sleep(ctx context.Context, d time.Duration) {
 		sleep(ctx, d)
 		return
 	}
-	start := time.Now()
-	if sleep(ctx, leastBackoff) && d > leastBackoff {
-		_ = l.gate.SleepBackoff(ctx, d-leastBackoff) // its error is that of ctx
-		l.misled = time.Since(start) < d
-	}
+	l.misled = l.gate.AwaitOpen(ctx, min(d, leastBackoff), d)
 }
 
 // note reads which webhook is ours. One that can't be read is none: nothing is
