@@ -161,12 +161,22 @@ func (p *Poller) request(ctx context.Context) botapi.Request {
 		Limit   int             `json:"limit"`
 		Timeout int64           `json:"timeout"`
 		Allowed json.RawMessage `json:"allowed_updates,omitempty"`
-	}{p.bot.Offset(), p.limit, int64(p.timeout / time.Second), p.kinds(ctx)}
+	}{p.bot.Offset(), p.limit, int64(p.patience() / time.Second), p.kinds(ctx)}
 	raw, err := json.Marshal(params)
 	if err != nil {
 		raw = nil // can't be: kinds are valid JSON; Telegram's defaults would do
 	}
 	return botapi.Request{Method: "getUpdates", Params: raw, Timeout: p.timeout + answerSlack, MaxBody: maxAnswer}
+}
+
+// patience is how long the next poll may wait for an update. After an outage or
+// a refusal it doesn't: that it is over shows at once, not at the end of a long
+// poll. With a conflict only a long poll shows whether somebody else polls.
+func (p *Poller) patience() time.Duration {
+	if st := p.State().State; st == Offline || st == Unauthorized {
+		return 0
+	}
+	return p.timeout
 }
 
 // kinds is the list of kinds to ask for as JSON, nil to leave it to Telegram.
