@@ -185,6 +185,9 @@ func TestFiles_KilledAtEveryStep(t *testing.T) {
 				tt.setup(t, dir)
 				write(t, filepath.Join(dir, "snapshots", "spool-20260101T030000Z.db"), p.snapshot)
 				write(t, filepath.Join(dir, "old.db"), p.snapshot)
+				if err := os.Link(p.reserve, filepath.Join(dir, "spool.reserve")); err != nil {
+					t.Fatal(err)
+				}
 				said, code, killed := runChild(t, dir, tt.op, n)
 				if !killed && code != 0 {
 					t.Fatalf("step %d: exit code %d, saying:\n%s", n, code, said)

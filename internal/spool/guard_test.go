@@ -26,6 +26,7 @@ type past struct {
 	sent     map[int64]bool // claimed at least once, before or after the snapshot
 	handled  map[int64]bool // update_ids that a handler has had
 	offset   int64
+	reserve  string // a reserve to be linked, since it takes long to be written
 }
 
 // makePast lives a store's life: jobs in every state, updates in every state, a
@@ -47,9 +48,24 @@ func makePast(t *testing.T) *past {
 		if err := f.store.Close(); err != nil {
 			t.Fatal(err)
 		}
+		p.reserve = filepath.Join(dir, "spool.reserve")
 		p.file, p.snapshot = mustRead(t, filepath.Join(dir, "spool.db")), mustRead(t, info.Path)
 	})
 	return p
+}
+
+// put makes a store's folder with a file and, unless it is nil, a snapshot.
+func (p *past) put(t *testing.T, file, snapshot []byte) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	write(t, filepath.Join(dir, "spool.db"), file)
+	if snapshot != nil {
+		write(t, filepath.Join(dir, "snapshots", "spool-20260101T030000Z.db"), snapshot)
+	}
+	if err := os.Link(p.reserve, filepath.Join(dir, "spool.reserve")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 func mustRead(t *testing.T, path string) []byte {
@@ -67,8 +83,8 @@ func (p *past) live(f *fixture, base int64) {
 		p.accepted = append(p.accepted, id)
 		return id
 	}
-	for i := range 30 {
-		send(fmt.Sprint(base+int64(i%7)+1), strings.Repeat("word ", 1+i*20))
+	for i := range 18 {
+		send(fmt.Sprint(base+int64(i%7)+1), strings.Repeat("word ", 1+i*33))
 	}
 	late := message("5", "later")
 	late.NotBefore = time.Now().Add(time.Hour)
@@ -160,11 +176,11 @@ func TestOpen_DamagedFiles(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s, snapshot %v", d.name, withSnapshot), func(t *testing.T) {
 				t.Parallel()
-				dir := t.TempDir()
-				write(t, filepath.Join(dir, "spool.db"), d.spoil(slices.Clone(p.file)))
-				if withSnapshot {
-					write(t, filepath.Join(dir, "snapshots", "spool-20260101T030000Z.db"), p.snapshot)
+				snapshot := p.snapshot
+				if !withSnapshot {
+					snapshot = nil
 				}
+				dir := p.put(t, d.spoil(slices.Clone(p.file)), snapshot)
 				synctest.Test(t, func(t *testing.T) { p.reopen(t, dir) })
 			})
 		}

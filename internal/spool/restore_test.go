@@ -76,10 +76,8 @@ func TestOpen_RepairsIndexes(t *testing.T) {
 		{"inlease", move("inlease"), false},
 	} {
 		t.Run(tt.bucket, func(t *testing.T) {
-			dir := t.TempDir()
-			path := filepath.Join(dir, "spool.db")
-			write(t, path, p.file)
-			editBolt(t, path, tt.spoil)
+			dir := p.put(t, p.file, nil)
+			editBolt(t, filepath.Join(dir, "spool.db"), tt.spoil)
 			synctest.Test(t, func(t *testing.T) { p.repaired(t, dir, tt.held) })
 		})
 	}
@@ -149,8 +147,7 @@ func TestCheckFile_FindsAndRepairMends(t *testing.T) {
 		"alias": drop("alias", 2), "inbox": spoilFirst("inbox"), "seen": drop("seen", 2),
 	} {
 		t.Run(bucket, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "spool.db")
-			write(t, path, p.file)
+			path := filepath.Join(p.put(t, p.file, nil), "spool.db")
 			o := spool.Options{Path: path}
 			if problems, err := spool.CheckFile(t.Context(), o); err != nil || len(problems) > 0 {
 				t.Fatalf("before: %q %v", problems, err)
