@@ -75,10 +75,11 @@ func run(ctx context.Context) error {
 	if *name != "" {
 		only = strings.Split(*name, ",")
 	}
-	if err := b.prepare(*dir); err != nil {
+	err := b.prepare(*dir)
+	defer func() { _ = os.RemoveAll(b.dir) }()
+	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(b.dir) }()
 	var failed error
 	for _, c := range cases {
 		if !slices.Contains(only, c.name) {
