@@ -2,6 +2,7 @@ package spool
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 
@@ -20,6 +21,7 @@ type hints struct {
 	nextJob int64
 	clock   []byte
 	bots    map[int64]botRec // by Telegram's id
+	nums    map[int64]uint16 // their internal numbers
 	floods  []flood
 }
 
@@ -32,7 +34,7 @@ type flood struct {
 
 // readHints reads what it can, and nothing of which the checksum is wrong.
 func readHints(path string) *hints {
-	h := &hints{bots: map[int64]botRec{}}
+	h := &hints{bots: map[int64]botRec{}, nums: map[int64]uint16{}}
 	p, err := openPages(path)
 	if err != nil {
 		return h
@@ -60,7 +62,7 @@ func (h *hints) read(bucket string, k, v []byte) {
 	case bucket == "bots" && len(k) == 2:
 		if rec, err := decode[botRec](k, v); err == nil {
 			h.known = true
-			h.bots[rec.ID] = *rec
+			h.bots[rec.ID], h.nums[rec.ID] = *rec, u16at(k, 0)
 		}
 	case bucket == "chat" && len(k) == 6:
 		if rec, err := decode[chatRec](k, v); err == nil && rec.Cooldown != 0 {
@@ -108,9 +110,8 @@ func (h *hints) merge(tx *bolt.Tx, empty bool) error {
 
 // seed gives an empty file the bots of the old one, without anything in them.
 func (h *hints) seed(tx *bolt.Tx) error {
-	num := uint16(0)
 	for _, old := range h.bots {
-		num++
+		num := h.nums[old.ID]
 		rec := botRec{ID: old.ID, Name: old.Name}
 		rec.normalize()
 		k := botKey(num)
@@ -158,18 +159,18 @@ func (h *hints) mergeBots(bots *bolt.Bucket) error {
 	return nil
 }
 
-// mergeFloods keeps the deadlines of the chats that the restored file knows,
-// too. It has none of the bots' numbers changed: both come from one store.
+// mergeFloods keeps the deadlines of chats. Both files come from one store, so
+// that the bots' numbers are the same.
 func (h *hints) mergeFloods(tx *bolt.Tx) error {
-	chats, aliases := tx.Bucket(bChat), tx.Bucket(bAlias)
+	chats := tx.Bucket(bChat)
 	for _, f := range h.floods {
-		no := aliases.Get(nameKey(f.bot, f.name))
-		if len(no) != 4 {
-			continue
+		no, err := restoredChat(tx, f.bot, f.name)
+		if err != nil {
+			return err
 		}
-		k := chatKey(f.bot, binary.BigEndian.Uint32(no))
+		k := chatKey(f.bot, no)
 		rec, err := decode[chatRec](k, chats.Get(k))
-		if err != nil || rec.Cooldown >= f.until {
+		if no == 0 || err != nil || rec.Cooldown >= f.until {
 			continue
 		}
 		rec.Cooldown = f.until
@@ -178,4 +179,25 @@ func (h *hints) mergeFloods(tx *bolt.Tx) error {
 		}
 	}
 	return nil
+}
+
+// restoredChat finds a chat's number, giving it one when the restored file has
+// none; 0 when it doesn't have the bot.
+func restoredChat(tx *bolt.Tx, bot uint16, name string) (uint32, error) {
+	aliases, bots := tx.Bucket(bAlias), tx.Bucket(bBots)
+	if no := aliases.Get(nameKey(bot, name)); len(no) == 4 {
+		return binary.BigEndian.Uint32(no), nil
+	}
+	bk := botKey(bot)
+	rec, err := decode[botRec](bk, bots.Get(bk))
+	if err != nil || name == "" {
+		return 0, nil //nolint:nilerr // no such bot: nothing is sent by it either
+	}
+	rec.ChatNo++
+	ck := chatKey(bot, rec.ChatNo)
+	return rec.ChatNo, errors.Join(
+		bots.Put(bk, encode(bk, rec)),
+		aliases.Put(nameKey(bot, name), binary.BigEndian.AppendUint32(nil, rec.ChatNo)),
+		tx.Bucket(bChat).Put(ck, encode(ck, &chatRec{Name: name})),
+	)
 }

@@ -256,3 +256,41 @@ func TestOpen_EmptyInstead(t *testing.T) {
 		f.check()
 	})
 }
+
+// TestOpen_EmptyKeepsDeadlines has no snapshot either: a flood that Telegram has
+// asked to wait for is waited for.
+func TestOpen_EmptyKeepsDeadlines(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "spool.db")
+	synctest.Test(t, func(t *testing.T) {
+		f := &fixture{t: t, dir: dir, cfg: spool.BotConfig{ID: 7, Name: "home", Limits: limits()}}
+		f.open()
+		f.send("1", "x")
+		until := time.Now().Add(3 * time.Hour)
+		f.settle(f.mustClaim(), spool.Verdict{State: spool.Done, BotCooldown: until, ChatCooldown: until})
+		if err := f.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		editBolt(t, path, func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte("ready")) })
+		f.open()
+		defer func() { _ = f.store.Close() }()
+		if r, ok := f.store.Recovered(); !ok || !strings.Contains(r.Reason, "ready") {
+			t.Fatalf("recovered %+v %v", r, ok)
+		}
+		chat, err := f.bot.Chat("1")
+		if err != nil || chat.CooldownUntil == nil || chat.CooldownUntil.Before(until.Add(-time.Second)) {
+			t.Errorf("the chat's deadline: %+v %v", chat, err)
+		}
+		if f.bot.Cooldown().Before(until.Add(-time.Second)) {
+			t.Errorf("the bot's deadline: %s", f.bot.Cooldown())
+		}
+		f.send("1", "y")
+		if c := f.claim(2 * time.Hour); c != nil {
+			t.Error("a job goes out before the deadline")
+		}
+		if c := f.claim(2 * time.Hour); c == nil {
+			t.Error("no job goes out after the deadline")
+		}
+		f.check()
+	})
+}
