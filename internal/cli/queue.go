@@ -90,7 +90,11 @@ func (a *app) queueList() *cobra.Command {
 			case all:
 				states = []spool.State{""}
 			}
-			return a.printJobs(s.jobs(c.Context(), f.query(), states, limit))
+			empty := "the queue is empty"
+			if len(f.query()) > 0 {
+				empty = "no job matches"
+			}
+			return a.printJobs(empty, s.jobs(c.Context(), f.query(), states, limit))
 		},
 	}
 	f.add(c)
@@ -144,8 +148,8 @@ func (s *session) jobs(ctx context.Context, query url.Values, states []spool.Sta
 	}
 }
 
-// printJobs prints a list as it comes in.
-func (a *app) printJobs(jobs iter.Seq[item]) error {
+// printJobs prints a list as it comes in; empty is what it says of none.
+func (a *app) printJobs(empty string, jobs iter.Seq[item]) error {
 	now := time.Now()
 	states := map[spool.State]int64{}
 	total := 0
@@ -173,7 +177,7 @@ func (a *app) printJobs(jobs iter.Seq[item]) error {
 	switch {
 	case a.json:
 	case total == 0:
-		a.out.printf("the queue is empty\n")
+		a.out.printf("%s\n", empty)
 	default:
 		a.out.printf("-- %s, oldest %s: %s\n", plural(total, "job"), span(now.Sub(oldest)), present(states))
 	}
@@ -280,7 +284,7 @@ func safeLines(s string) string {
 
 func (a *app) queueWhy() *cobra.Command {
 	return a.jsonFlag(&cobra.Command{
-		Use: "why ID...", Short: "Show what a job waits for: every gate, and when it opens", Args: cobra.MinimumNArgs(1),
+		Use: "why ID...", Short: "Show what a job waits for: the gates that are shut, and when they open", Args: cobra.MinimumNArgs(1),
 		Example: "  tgspool queue why 42",
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.each(args, func(id int64) error {
@@ -313,21 +317,33 @@ func (a *app) printWhy(why spool.Why) {
 		a.out.printf("  evidence    the request got as far as %q, %d bytes written, at %s\n",
 			safe(job.Evidence.Phase), job.Evidence.BytesWritten, when(job.Evidence.At))
 	}
+	if job.State.Ended() {
+		a.out.printf("it is over; nothing more happens by itself\n")
+		return
+	}
+	shut := 0
 	for _, g := range why.Gates {
-		state := "open"
-		switch {
-		case !g.Open && g.OpensAt != nil:
+		if g.Open {
+			continue
+		}
+		shut++
+		state := "shut"
+		if g.OpensAt != nil {
 			state = "shut until " + when(*g.OpensAt)
-		case !g.Open:
-			state = "shut"
 		}
 		a.out.printf("  %-13s %s%s\n", safe(g.Name), state, detail(g.Detail))
 	}
 	switch {
-	case why.NextAttemptAt != nil:
+	case job.State == spool.Running:
+		a.out.printf("it is in flight\n")
+		return
+	case shut == 0:
+		a.out.printf("all gates are open: it goes out next\n")
+	case shut < len(why.Gates):
+		a.out.printf("all other gates are open\n")
+	}
+	if why.NextAttemptAt != nil {
 		a.out.printf("next attempt at %s\n", when(*why.NextAttemptAt))
-	case job.State.Ended():
-		a.out.printf("it is over; nothing more happens by itself\n")
 	}
 }
 

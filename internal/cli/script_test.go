@@ -45,7 +45,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "serve": serve, "halt": halt, "damage": damage, "attempt": attempt, "intake": intake, "view": view,
+			"exits": exits, "serve": serve, "halt": halt, "damage": damage, "attempt": attempt, "intake": intake, "arrive": arrive, "view": view,
 		},
 	})
 }
@@ -204,7 +204,22 @@ func intake(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// view BOT unconfigured|offline|cooldown: how the bot's live view looks now.
+// arrive ID CHAT: a message of the chat comes in that no program takes.
+func arrive(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: arrive ID CHAT")
+	}
+	u := spool.NewUpdate{
+		HasID: true, Kind: "message", OrderKey: "chat:" + args[1], Route: spool.Route{Handler: spool.PullRoute},
+		Raw: []byte(`{"update_id":` + args[0] + `,"message":{"message_id":1,"date":0,"chat":{"id":` + args[1] + `}}}`),
+	}
+	ts.Check(json.Unmarshal([]byte(args[0]), &u.ID))
+	s := of(ts)
+	_, err := s.bots[s.names[0]].Intake(context.Background(), spool.Batch{Updates: []spool.NewUpdate{u}})
+	ts.Check(err)
+}
+
+// view BOT unconfigured|offline|cooldown|unreachable: how the bot's live view looks now.
 func view(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: view BOT STATE")
@@ -220,6 +235,8 @@ func view(ts *testscript.TestScript, neg bool, args []string) {
 		v.Sender = gate.Snapshot{State: gate.StateOffline, Since: time.Now(), Detail: "looking up api.telegram.org: no such host"}
 	case "cooldown":
 		v.Sender = gate.Snapshot{State: gate.StateCooldown, Since: time.Now(), CooldownUntil: time.Now().Add(time.Hour)}
+	case "unreachable":
+		v.Handlers = []manage.Handler{{Name: "echo", Trouble: `program "/bin/ecko" is missing`}, {Name: "other"}}
 	default:
 		ts.Fatalf("unknown state %s", args[1])
 	}

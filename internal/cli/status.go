@@ -82,6 +82,14 @@ func (a *app) printBot(name string, b manage.BotStatus, now time.Time) {
 	if b.DeadLast24h > 0 {
 		a.out.printf("  x        %s dead in the last 24 h: tgspool queue list --state dead\n", plural(int(b.DeadLast24h), "job"))
 	}
+	if n := b.Updates[spool.UpdateDead]; n > 0 {
+		a.out.printf("  x        %s dead: tgspool inbox list --state dead\n", plural(int(n), "update"))
+	}
+	for _, h := range b.Handlers {
+		if h.Detail != "" {
+			a.out.printf("  x        handler %s is %s, its updates wait%s\n", safe(h.Name), safe(h.State), detail(h.Detail))
+		}
+	}
 }
 
 func since(t *time.Time, now time.Time) string {

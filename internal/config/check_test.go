@@ -46,28 +46,22 @@ func TestCheck(t *testing.T) {
 }
 
 func TestCheckTokens(t *testing.T) {
-	path := write(t, map[string]string{
-		"main.toml":   "[bots.a]\ntoken_file = \"DIR/private\"\n[bots.b]\ntoken_file = \"DIR/open\"\n[bots.c]\ntoken_file = \"DIR/none\"\n[bots.d]\n",
-		"private":     secret,
-		"open":        secret,
-		"hook/secret": "s",
-	})
-	dir := filepath.Dir(path)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"main.toml": "[bots.a]\ntoken_file = \"DIR/private\"\n[bots.b]\ntoken_file = \"DIR/open\"\n[bots.c]\ntoken_file = \"DIR/none\"\n" +
+			"[bots.d]\n[bots.d.intake]\nmode = \"webhook\"\nsecret_file = \"DIR/secret\"\n",
+		"private": secret, "open": secret, "secret": "s",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.ReplaceAll(text, "DIR", dir)), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	settings := strings.ReplaceAll(string(text), "DIR", dir) +
-		"[bots.d.intake]\nmode = \"webhook\"\nsecret_file = \"" + dir + "/hook/secret\"\n"
-	if err := os.WriteFile(path, []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"open", "hook/secret"} {
+	for _, name := range []string{"open", "secret"} {
 		if err := os.Chmod(filepath.Join(dir, name), 0o640); err != nil { //nolint:gosec // what is to be told
 			t.Fatal(err)
 		}
 	}
-	cfg, err := config.Load(path, noEnv)
+	cfg, err := config.Load(filepath.Join(dir, "main.toml"), noEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +69,7 @@ func TestCheckTokens(t *testing.T) {
 		"main.toml:4:1: bots.b.token_file: others than its owner may use open, mode 0640 (chmod 600 open)",
 		"main.toml:6:1: bots.c.token_file: no usable token: none: no such file or directory (write it with: tgspool token set c)",
 		"main.toml:7:7: bots.d: no usable token: credential bot_d.token: not there (write it with: tgspool token set d, or name its file with token_file)",
-		"main.toml:10:1: bots.d.intake.secret_file: others than its owner may use hook/secret, mode 0640 (chmod 600 hook/secret)",
+		"main.toml:10:1: bots.d.intake.secret_file: others than its owner may use secret, mode 0640 (chmod 600 secret)",
 	}
 	var got []string
 	for _, p := range config.CheckTokens(cfg, noEnv) {

@@ -71,14 +71,10 @@ func (d *decoder) unbuilt(cfg *Config, list []unbuilt) {
 // idle reports whether a value asks for nothing: it is empty, none, off, or what
 // holds anyway.
 func (n *node) idle(def string) bool {
-	switch n.kind {
-	case kindTable:
-		return len(n.keys) == 0
-	case kindTables, kindList:
-		return len(n.items) == 0
-	default:
-		return slices.Contains([]string{"", "0", "0s", "false", def}, n.text)
+	if n.kind < kindString {
+		return len(n.keys)+len(n.items) == 0
 	}
+	return slices.Contains([]string{"", "0", "0s", "false", def}, n.text)
 }
 
 // general returns the path of a key as Keys has it, and as it is shown: without
