@@ -56,6 +56,7 @@ type Client struct {
 	timeout      time.Duration
 	stall        time.Duration
 	pooled       http.RoundTripper
+	polling      http.RoundTripper // getUpdates alone
 	fresh        http.RoundTripper // every call has a connection of its own
 	own          []*http.Transport // the transports that Close tidies
 	hide         string            // proxy password, which may not be shown either
@@ -79,7 +80,7 @@ func NewClient(config Config) (*Client, error) {
 		stall:   orDefault(config.StallTimeout, defaultStallTimeout),
 	}
 	if config.Transport != nil {
-		c.pooled, c.fresh = config.Transport, config.Transport
+		c.pooled, c.fresh, c.polling = config.Transport, config.Transport, config.Transport
 		return c, nil
 	}
 	proxy, password, err := parseProxy(config.Proxy)
@@ -92,12 +93,19 @@ func NewClient(config Config) (*Client, error) {
 	}
 	pooled, fresh := newTransport(network, proxy, config.Now), newTransport(network, proxy, config.Now)
 	fresh.DisableKeepAlives = true
-	c.pooled, c.fresh = pooled, fresh
-	c.own = []*http.Transport{pooled, fresh}
+	// A poll is always under way and safe to repeat: its connection needs no end
+	// of its own, and a timer that nobody needs is a wakeup that nobody needs.
+	polling := newTransport(network, proxy, config.Now)
+	polling.IdleConnTimeout = 0
+	c.pooled, c.fresh, c.polling = pooled, fresh, polling
+	c.own = []*http.Transport{pooled, fresh, polling}
 	c.hide = password
 	c.dialDeadline = connectTimeout
 	return c, nil
 }
+
+// methodPoll is the one call that is always under way.
+const methodPoll = "getUpdates"
 
 // BotID returns the id of the bot.
 func (c *Client) BotID() int64 { return c.token.BotID() }
@@ -142,6 +150,9 @@ func (c *Client) call(ctx context.Context, r Request) Seen {
 	}
 	body.progress = watch.bodyTaken
 	transport := c.pooled
+	if r.Method == methodPoll {
+		transport = c.polling
+	}
 	if r.Fresh {
 		transport = c.fresh
 	}

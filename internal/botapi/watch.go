@@ -86,7 +86,10 @@ func (w *watch) allow(d time.Duration, reason error) {
 		return
 	}
 	w.onExpiry, w.expires = reason, time.Now().Add(d)
-	w.timer.Reset(d)
+	// A new one, since one that is set back leaves its old moment behind in the
+	// runtime, which wakes up for it.
+	w.timer.Stop()
+	w.timer = time.AfterFunc(d, w.expire)
 }
 
 // stop ends the watch and whatever the transport still does for the call.
