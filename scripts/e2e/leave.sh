@@ -15,7 +15,7 @@ long_queue() {
 	pid=$(show tgspool.service MainPID)
 	at_most "anonymous memory when idle in MiB" 24 "$(anonymous "$pid")"
 	note "$(anonymous "$pid") MiB idle"
-	sim POST offline '{"offline":true}' >/dev/null
+	telegram_off
 	socket=/proc/$LEADER/root/run/tgspool/tgspool.sock
 	for batch in 0 1 2 3 4 5 6 7 8 9; do
 		jq -nc "range(10000) | {method: \"sendMessage\", params: {chat_id: (2000 + . % 500), text: \"long $batch \(.)\"}}" |

@@ -149,7 +149,7 @@ watchdog() {
 }
 
 reboot() {
-	sim POST offline '{"offline":true}' >/dev/null
+	telegram_off
 	for n in 1 2 3; do
 		send "through a reboot $n" >/dev/null
 	done

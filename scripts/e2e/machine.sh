@@ -40,11 +40,11 @@ machine_ready() {
 	eventually 60 "the end of the boot" booted
 }
 
-# has_leader finds the container's init, a child of nspawn.
+# has_leader finds the container's init: the child of nspawn that has become it.
 has_leader() {
 	local pid
 	pid=$(awk '{ print $1 }' "/proc/$NSPAWN/task/$NSPAWN/children")
-	[ -n "$pid" ] && LEADER=$pid
+	[ -n "$pid" ] && [ "$(cat "/proc/$pid/comm")" = systemd ] && LEADER=$pid
 }
 
 booted() {

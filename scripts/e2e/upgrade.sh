@@ -88,7 +88,7 @@ downgrade() {
 	local out before
 	out=$(install_package "$NEWER") || fail "$out"
 	equals "the version" 0.9.0 "$(version)"
-	sim POST offline '{"offline":true}' >/dev/null
+	telegram_off
 	send "kept by the newer one" >/dev/null
 	out=$(install_package "$CURRENT") || fail "$out"
 	eventually 10 "the reason" journal_says "99"
@@ -96,7 +96,7 @@ downgrade() {
 	equals "what a client hears" 69 "$(client_code)"
 	equals "the newer spool" "$before" "$(inside sha256sum /var/lib/tgspool/spool.db)"
 	out=$(install_package "$NEWER") || fail "$out"
-	sim POST offline '{"offline":false}' >/dev/null
+	telegram_on
 	eventually 30 "what the newer one kept" has_arrived "kept by the newer one"
 	go_back
 }
