@@ -116,16 +116,11 @@ func Run(ctx context.Context, o Options) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil // a stop that was asked for before all was up; everything is closed again
-	case errors.Is(err, errSettings):
-		return refuse(ctx, o, passed, signals, err)
 	case err != nil:
-		return err
+		return refuse(ctx, o, passed, signals, err)
 	}
 	return d.serve(ctx, signals)
 }
-
-// errSettings: the bots of the settings can't be what they say.
-var errSettings = errors.New("the settings can't be used")
 
 // start opens store and listeners and starts the bots. When a step fails the
 // earlier ones are taken back.
@@ -151,7 +146,7 @@ func (d *daemon) start(ctx context.Context) error {
 	d.backups = newBackups(store, d.cfg, d.log.With(slog.String("component", "backup")))
 	d.bots = newDirectory(d)
 	if err := d.bots.build(ctx, d.cfg); err != nil {
-		return errors.Join(fmt.Errorf("%w: %w", errSettings, err), store.Close())
+		return errors.Join(exit(exitSettings, err), store.Close())
 	}
 	if err := d.listen(ctx); err != nil {
 		return errors.Join(err, store.Close())

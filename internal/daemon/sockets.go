@@ -83,7 +83,7 @@ type refuser struct {
 }
 
 // publicReason is told on TCP, where the reason might be read by anybody.
-const publicReason = "tgspool can't work: its settings are wrong or don't name this address; its log says more"
+const publicReason = "tgspool can't work, or its settings don't name this address; its log says why"
 
 // serve answers until ctx ends, or the time is over.
 func (r *refuser) serve(ctx context.Context) {
@@ -152,15 +152,19 @@ func (r *refuser) handler(unix bool, came chan<- struct{}) http.Handler {
 	})
 }
 
-// refuse ends a start that can't be. Where the service manager has passed
-// sockets, whoever knocks is told why, until nobody does any more.
+// refuse ends a start that can't be: the settings are wrong, or the store can't
+// be used. Where the service manager has passed sockets, whoever knocks is told
+// why, until nobody does any more. A cause without an exit code is about the
+// settings.
 func refuse(ctx context.Context, o Options, passed passedSockets, signals <-chan os.Signal, cause error) error {
-	cause = exit(exitSettings, cause)
+	if _, coded := errors.AsType[*exitError](cause); !coded {
+		cause = exit(exitSettings, cause)
+	}
 	if len(passed) == 0 {
 		return cause
 	}
 	logger := newLogger(config.Log{Level: "info"}, new(slog.LevelVar), o.Stderr, o.Getenv)
-	logger.LogAttrs(ctx, slog.LevelError, "the settings can't be used; clients are told so", slog.Any("err", cause))
+	logger.LogAttrs(ctx, slog.LevelError, "the daemon can't work; clients are told why", slog.Any("err", cause))
 	first, _, _ := strings.Cut(cause.Error(), "\n")
 	newNotifier(o.Getenv).send("STATUS=" + first)
 	ctx, stop := context.WithCancel(ctx)
