@@ -59,7 +59,7 @@ func (a *app) configShow() *cobra.Command {
 		Use: "show", Short: "Show the settings in use, defaults included", Args: cobra.NoArgs,
 		Long: "Show the settings in use, defaults included, as a settings file. What may hold a secret is\n" +
 			"left out.",
-		Example: "  tgspool config show | grep sender",
+		Example: "  tgspool config show | grep chat_gap",
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := a.load()
 			if err != nil {
