@@ -61,12 +61,14 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Listen opens every endpoint. When one can't be opened none stays open.
+// Listen opens every endpoint. When one can't be opened none stays open but
+// those passed: their owner may have something to say to who waits there.
 func Listen(ctx context.Context, c Config) (*Server, error) {
 	s := newServer(c)
 	for _, e := range c.Endpoints {
 		l, err := open(ctx, e, c.Passed)
 		if err != nil {
+			s.faces = slices.DeleteFunc(s.faces, func(f face) bool { return c.Passed[f.endpoint.Addr] == f.listener })
 			return nil, errors.Join(err, s.Close())
 		}
 		s.add(e, l)

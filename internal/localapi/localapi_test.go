@@ -231,6 +231,45 @@ func TestListen_Passed(t *testing.T) {
 	}
 }
 
+// TestListen_PassedStaysOpen: when another address can't be opened, whoever
+// passed a listener can still answer on it.
+func TestListen_PassedStaysOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "passed.sock")
+	passed, err := new(net.ListenConfig).Listen(t.Context(), "unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = passed.Close() }()
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	_, err = localapi.Listen(t.Context(), localapi.Config{
+		Endpoints: []localapi.Endpoint{{Addr: "unix:" + path}, {Addr: "tcp:" + taken.Addr().String()}}, Manage: api(nil),
+		Passed: map[string]net.Listener{"unix:" + path: passed},
+	})
+	if !errors.Is(err, localapi.ErrInUse) {
+		t.Fatalf("error %v, want one about the address", err)
+	}
+	accepted := make(chan error, 1)
+	go func() {
+		conn, err := passed.Accept()
+		if err == nil {
+			err = conn.Close()
+		}
+		accepted <- err
+	}()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if err := <-accepted; err != nil {
+		t.Errorf("the passed listener: %v", err)
+	}
+}
+
 // TestServe_Stop: a request that waits is ended and answered at the stop; one
 // that doesn't listen is cut off after the grace.
 func TestServe_Stop(t *testing.T) {
