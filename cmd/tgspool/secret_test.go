@@ -78,10 +78,16 @@ func (r *rig) provoke() {
 			`{"ok":false,"error_code":%d,"description":%q%s}`, status, "Trouble at "+address, more)}
 	}
 	faults := []telegramsim.Fault{
-		{Kind: telegramsim.FaultAcceptClose}, {Kind: telegramsim.FaultResetAfterRead}, {Kind: telegramsim.FaultHalfBody},
-		{Kind: telegramsim.FaultEmpty}, {Kind: telegramsim.FaultHTML200}, {Kind: telegramsim.FaultTruncatedJSON},
-		{Kind: telegramsim.FaultRedirect, Body: address}, {Kind: telegramsim.FaultOffline},
-		{Kind: telegramsim.FaultFlood, RetryAfter: 1}, {Kind: telegramsim.FaultFloodUndated},
+		{Kind: telegramsim.FaultAcceptClose},
+		{Kind: telegramsim.FaultResetAfterRead},
+		{Kind: telegramsim.FaultHalfBody},
+		{Kind: telegramsim.FaultEmpty},
+		{Kind: telegramsim.FaultHTML200},
+		{Kind: telegramsim.FaultTruncatedJSON},
+		{Kind: telegramsim.FaultRedirect, Body: address},
+		{Kind: telegramsim.FaultOffline},
+		{Kind: telegramsim.FaultFlood, RetryAfter: 1},
+		{Kind: telegramsim.FaultFloodUndated},
 		code(400, "Bad Request: nonsense"), code(500, "Internal Server Error"), code(502, "<html>"),
 		code(403, "Forbidden: bot was blocked by the user"), code(404, "Not Found: method not found"), code(401, "Unauthorized"),
 		said(400, ""), said(429, ""), said(400, `,"parameters":{"migrate_to_chat_id":1}`), said(503, ""),

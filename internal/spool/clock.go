@@ -64,10 +64,10 @@ type clockRec struct {
 }
 
 // newTimeline goes on from the last stored moment; rec is nil for a new store.
-func newTimeline(sys Clock, built time.Time, log *slog.Logger, rec *clockRec) *timeline {
+func newTimeline(sys Clock, built time.Time, logger *slog.Logger, rec *clockRec) *timeline {
 	boot, up := sys.Boot()
 	wall := sys.Wall().UnixNano()
-	c := &timeline{sys: sys, built: built, log: log, baseUp: up, caughtUp: true}
+	c := &timeline{sys: sys, built: built, log: logger, baseUp: up, caughtUp: true}
 	switch {
 	case rec == nil:
 		c.base, c.stored = wall, wall
@@ -80,7 +80,7 @@ func newTimeline(sys Clock, built time.Time, log *slog.Logger, rec *clockRec) *t
 	}
 	c.look()
 	if !c.ok.Load() {
-		log.Warn("the clock isn't known to be right: nothing expires until it is",
+		logger.Warn("the clock isn't known to be right: nothing expires until it is",
 			slog.Time("due", instantOf(wall)))
 	}
 	return c

@@ -91,7 +91,7 @@ func (s *Sim) noEffect(c *call, status int) {
 // empty otherwise.
 func (s *Sim) strike(ctx context.Context, c *call, f Fault, real answer) verdict {
 	v := verdict{call: c}
-	switch f.Kind {
+	switch f.Kind { //nolint:exhaustive // the others answer, see below
 	case FaultHang:
 		s.noEffect(c, 0)
 		s.hang(ctx)
@@ -131,7 +131,7 @@ func (s *Sim) hang(ctx context.Context) {
 
 // answer is the answer of the faults that answer at all.
 func (f *Fault) answer(real answer) answer {
-	switch f.Kind {
+	switch f.Kind { //nolint:exhaustive // the others have no answer of their own
 	case FaultFlood:
 		return refusal(tooMany(max(f.RetryAfter, 1)))
 	case FaultFloodUndated:

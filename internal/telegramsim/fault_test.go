@@ -134,7 +134,7 @@ func TestWhichCallsAFaultMeets(t *testing.T) {
 		got := call(t, s, method, args{"chat_id": chat, "text": "x", "action": "typing", "latitude": 1, "longitude": 1})
 		return got.Status == 555
 	}
-	id := s.AddFault(telegramsim.Fault{Method: "send*", Chat: 5, After: 1, Times: 2, Kind: telegramsim.FaultCode, Code: 555})
+	s.AddFault(telegramsim.Fault{Method: "send*", Chat: 5, After: 1, Times: 2, Kind: telegramsim.FaultCode, Code: 555})
 	var met []bool
 	for range 5 {
 		met = append(met, hit("sendMessage", 5))
@@ -145,7 +145,7 @@ func TestWhichCallsAFaultMeets(t *testing.T) {
 	if len(s.Faults()) != 0 {
 		t.Errorf("a fault that is used up stays: %v", s.Faults())
 	}
-	id = s.AddFault(telegramsim.Fault{Method: "SEND*", Chat: 5, Kind: telegramsim.FaultCode, Code: 555})
+	id := s.AddFault(telegramsim.Fault{Method: "SEND*", Chat: 5, Kind: telegramsim.FaultCode, Code: 555})
 	if hit("sendMessage", 6) || hit("getChat", 5) || !hit("sendlocation", 5) {
 		t.Error("the pattern or the chat is not kept to")
 	}

@@ -188,7 +188,7 @@ func methodGetFile(s *Sim, c *call) (any, *apiError) {
 func (s *Sim) serveFile(w http.ResponseWriter, r *http.Request) {
 	token, test, name, ok := splitPath(strings.TrimPrefix(r.URL.Path, "/file"))
 	if !ok {
-		writeAnswer(w, refusal(failure(404, "Not Found")))
+		_ = writeAnswer(w, refusal(failure(404, "Not Found"))) // the caller may be gone
 		return
 	}
 	s.mu.Lock()
@@ -202,11 +202,11 @@ func (s *Sim) serveFile(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	switch {
 	case failed != nil:
-		writeAnswer(w, refusal(failed))
+		_ = writeAnswer(w, refusal(failed))
 	case found == nil:
-		writeAnswer(w, refusal(failure(404, "Not Found")))
+		_ = writeAnswer(w, refusal(failure(404, "Not Found"))) // the caller may be gone
 	default:
-		writeAnswer(w, answer{
+		_ = writeAnswer(w, answer{
 			status: 200, body: found.data,
 			header: http.Header{"Content-Type": {"application/octet-stream"}},
 		})

@@ -1,6 +1,7 @@
 package telegramsim
 
 import (
+	"maps"
 	"net"
 	"net/http"
 	"strconv"
@@ -27,7 +28,7 @@ func (s *Sim) serve(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(r.URL.Path, "/file/"):
 		s.serveFile(w, r)
 	case r.URL.Path == captivePath:
-		writeAnswer(w, page(http.StatusOK, captivePage))
+		_ = writeAnswer(w, page(http.StatusOK, captivePage))
 	default:
 		v := s.exchange(r)
 		if s.isOffline() {
@@ -40,7 +41,7 @@ func (s *Sim) serve(w http.ResponseWriter, r *http.Request) {
 
 // show lets the caller see a verdict over a real connection.
 func (s *Sim) show(w http.ResponseWriter, v verdict) {
-	switch v.broken {
+	switch v.broken { //nolint:exhaustive // the others all end the connection
 	case breakNot:
 		if writeAnswer(w, v.ans) == nil && v.genuine {
 			s.answered(v.call)
@@ -55,9 +56,7 @@ func (s *Sim) show(w http.ResponseWriter, v verdict) {
 // writeAnswer sends a whole answer and pushes it out.
 func writeAnswer(w http.ResponseWriter, a answer) error {
 	head := w.Header()
-	for name, values := range a.header {
-		head[name] = values
-	}
+	maps.Copy(head, a.header)
 	head.Set("Content-Length", strconv.Itoa(len(a.body)))
 	if a.close {
 		head.Set("Connection", "close")

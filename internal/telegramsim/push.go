@@ -26,11 +26,7 @@ func (s *Sim) pushUpdates(h *webhook) {
 	for {
 		batch, next := s.takeDue(h)
 		for _, e := range batch {
-			s.pushers.Add(1)
-			go func() {
-				defer s.pushers.Done()
-				s.deliver(ctx, h, e)
-			}()
+			s.pushers.Go(func() { s.deliver(ctx, h, e) })
 		}
 		var timer <-chan time.Time
 		if next > 0 {
@@ -84,7 +80,7 @@ func (s *Sim) takeDue(h *webhook) ([]*event, time.Duration) {
 func (s *Sim) deliver(ctx context.Context, h *webhook, e *event) {
 	ctx, cancel := context.WithTimeout(ctx, hookTimeout)
 	defer cancel()
-	response, body, err := s.pushOnce(ctx, h, e)
+	response, body, err := s.pushOnce(ctx, h, e) //nolint:bodyclose // read and closed there
 	good := err == nil && response.StatusCode/100 == 2
 	s.mu.Lock()
 	delete(h.busy, e.key)
@@ -105,7 +101,7 @@ func (s *Sim) deliver(ctx context.Context, h *webhook, e *event) {
 
 // pushOnce makes the request. The body of the answer is read to its end.
 func (s *Sim) pushOnce(ctx context.Context, h *webhook, e *event) (*http.Response, []byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(e.raw))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(e.raw)) //nolint:gosec // the address that setWebhook was told is the point
 	if err != nil {
 		return nil, nil, err
 	}

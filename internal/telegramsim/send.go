@@ -224,8 +224,13 @@ func (p *pollState) MarshalJSON() ([]byte, error) {
 		options = append(options, object{{"text", text}, {"voter_count", 0}})
 	}
 	return object{
-		{"id", p.id}, {"question", p.question}, {"options", options}, {"total_voter_count", 0},
-		{"is_closed", p.closed}, {"is_anonymous", p.anonymous}, {"type", "regular"},
+		{"id", p.id},
+		{"question", p.question},
+		{"options", options},
+		{"total_voter_count", 0},
+		{"is_closed", p.closed},
+		{"is_anonymous", p.anonymous},
+		{"type", "regular"},
 		{"allows_multiple_answers", false},
 	}.MarshalJSON()
 }

@@ -192,7 +192,7 @@ func TestPlainSends(t *testing.T) {
 		if got[field] == nil {
 			t.Errorf("%s: no %s in %v", method, field, got)
 		}
-		must[message](t, s, "copyMessage", args{"chat_id": 6, "from_chat_id": 5, "message_id": json.RawMessage(got["message_id"])})
+		must[message](t, s, "copyMessage", args{"chat_id": 6, "from_chat_id": 5, "message_id": got["message_id"]})
 	}
 	refused(t, s, "sendLocation", args{"chat_id": 5}, 400, "Bad Request: latitude is empty")
 	refused(t, s, "sendChatAction", args{"chat_id": 5, "action": "dance"}, 400, "Bad Request: wrong parameter action in request")

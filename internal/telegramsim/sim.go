@@ -81,7 +81,7 @@ func New(opts Options) *Sim {
 		log:     opts.Logger,
 		closed:  make(chan struct{}),
 		push:    opts.Push,
-		rng:     rand.New(rand.NewPCG(uint64(opts.Seed), 0x7467_7370_6f6f_6c21)), //nolint:gosec // bits, not a quantity
+		rng:     rand.New(rand.NewPCG(uint64(opts.Seed), 0x7467_7370_6f6f_6c21)),
 		bots:    make(map[string]*bot),
 		chats:   make(map[int64]*chat),
 		names:   make(map[string]int64),

@@ -31,7 +31,7 @@ func replay(ctx context.Context, trace string, cuts int, seed uint64, out io.Wri
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	random := rand.New(rand.NewPCG(seed, seed+1)) //nolint:gosec // repeatable on purpose
+	random := rand.New(rand.NewPCG(seed, seed+1))
 	at := make([]int, cuts)
 	for i := range at {
 		at[i] = first + random.IntN(len(events)-first)

@@ -27,9 +27,9 @@ func work(ctx context.Context, dir string, steps int, seed uint64, out io.Writer
 	if err != nil {
 		return err
 	}
-	w := worker{ctx: ctx, bot: b, out: out, random: rand.New(rand.NewPCG(seed, seed))} //nolint:gosec // repeatable on purpose
+	w := worker{bot: b, out: out, random: rand.New(rand.NewPCG(seed, seed))}
 	for range steps {
-		if err := w.step(); err != nil {
+		if err := w.step(ctx); err != nil {
 			return err
 		}
 	}
@@ -37,7 +37,6 @@ func work(ctx context.Context, dir string, steps int, seed uint64, out io.Writer
 }
 
 type worker struct {
-	ctx    context.Context
 	bot    *spool.Bot
 	out    io.Writer
 	random *rand.Rand
@@ -51,22 +50,22 @@ func (w *worker) say(format string, args ...any) error {
 	return err
 }
 
-func (w *worker) step() error {
+func (w *worker) step(ctx context.Context) error {
 	switch n := w.random.IntN(10); {
 	case n < 4:
-		return w.enqueue()
+		return w.enqueue(ctx)
 	case n < 6:
-		return w.take()
+		return w.take(ctx)
 	case n < 8:
-		return w.claim()
+		return w.claim(ctx)
 	default:
-		return w.settle()
+		return w.settle(ctx)
 	}
 }
 
-func (w *worker) enqueue() error {
+func (w *worker) enqueue(ctx context.Context) error {
 	text := strings.Repeat("x", w.random.IntN(3000))
-	q, err := w.bot.Enqueue(w.ctx, spool.NewJob{
+	q, err := w.bot.Enqueue(ctx, spool.NewJob{
 		Method: "sendMessage", Chat: fmt.Sprint(w.random.IntN(50) + 1), Params: []byte(`{"text":"` + text + `"}`),
 	})
 	if err != nil {
@@ -75,9 +74,9 @@ func (w *worker) enqueue() error {
 	return w.say("job %d", q[0].Job.ID)
 }
 
-func (w *worker) take() error {
+func (w *worker) take(ctx context.Context) error {
 	w.update++
-	_, err := w.bot.Intake(w.ctx, spool.Batch{
+	_, err := w.bot.Intake(ctx, spool.Batch{
 		Updates: []spool.NewUpdate{{ID: w.update, HasID: true, Kind: "message", Raw: []byte(`{"update_id":` + fmt.Sprint(w.update) + `}`)}},
 		Offset:  w.update + 1, SetOffset: true,
 	})
@@ -87,8 +86,8 @@ func (w *worker) take() error {
 	return w.say("update %d", w.update)
 }
 
-func (w *worker) claim() error {
-	ctx, cancel := context.WithTimeout(w.ctx, time.Millisecond)
+func (w *worker) claim(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
 	defer cancel()
 	c, err := w.bot.Claim(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -101,13 +100,13 @@ func (w *worker) claim() error {
 	return w.say("attempt %d", c.ID)
 }
 
-func (w *worker) settle() error {
+func (w *worker) settle(ctx context.Context) error {
 	if len(w.claims) == 0 {
 		return nil
 	}
 	c := w.claims[0]
 	w.claims = w.claims[1:]
-	if _, err := w.bot.Settle(w.ctx, c, spool.Verdict{State: spool.Done}); err != nil {
+	if _, err := w.bot.Settle(ctx, c, spool.Verdict{State: spool.Done}); err != nil {
 		return err
 	}
 	return w.say("done %d", c.ID)
