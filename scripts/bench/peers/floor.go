@@ -6,8 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tgspool/tgspool/scripts/bench/kit"
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/tgspool/tgspool/scripts/bench/kit"
 )
 
 // floor is the least that a durable queue on bbolt can do: one bucket of jobs,

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tgspool/tgspool/scripts/bench/kit"
 	"maragu.dev/goqite"
+
+	"github.com/tgspool/tgspool/scripts/bench/kit"
 )
 
 // goqiteQueue is goqite on SQLite with synchronous FULL, so that what it has

@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tgspool/tgspool/scripts/bench/kit"
 	_ "modernc.org/sqlite" // the driver
+
+	"github.com/tgspool/tgspool/scripts/bench/kit"
 )
 
 // tutorial is the queue that a bot's author would write by hand: one table in
