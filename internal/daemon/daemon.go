@@ -86,6 +86,7 @@ type daemon struct {
 // Run is the daemon. It returns nil after a stop that was asked for by ctx or
 // a signal.
 func Run(ctx context.Context, o Options) error {
+	TuneMemory(o.Getenv)
 	passed, err := takeSockets()
 	if err != nil {
 		return exit(exitSettings, err)

@@ -38,6 +38,7 @@ func (b *bench) startIn(name, dir string) (*child, error) {
 	c := &child{name: name, dir: dir}
 	if name == "ours" {
 		c.cmd = exec.CommandContext(b.ctx, filepath.Join(b.dir, "ours"))
+		c.cmd.Env = append(os.Environ(), "GOGC=200") // as the daemon sets it for itself
 	} else {
 		c.cmd = exec.CommandContext(b.ctx, filepath.Join(b.dir, "peers"), name)
 	}
