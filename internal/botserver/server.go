@@ -1,0 +1,125 @@
+package botserver
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/tgspool/tgspool/internal/botapi"
+	"github.com/tgspool/tgspool/internal/gate"
+	"github.com/tgspool/tgspool/internal/spool"
+)
+
+const defaultMaxWait = 10 * time.Minute
+
+// Caller is a bot's way to Telegram.
+type Caller interface {
+	Call(ctx context.Context, r botapi.Request) botapi.Seen
+}
+
+// Bot is one bot that can work.
+type Bot struct {
+	Name   string
+	Spool  *spool.Bot
+	Gate   *gate.Gate
+	Client Caller
+	// TokenIs compares a token with the bot's own in constant time.
+	TokenIs func(token string) bool
+	// Me is the last answer of getMe; nil while there has been none.
+	Me func() []byte
+}
+
+// Bots finds the bots of the settings; the daemon may change them at any time.
+type Bots interface {
+	// ByID finds a bot that can work by Telegram's id.
+	ByID(id int64) (*Bot, bool)
+}
+
+// Identity is who calls, and what may be done in that name.
+type Identity struct {
+	Bot    *Bot
+	Client string // its name in the settings; empty: the bot's own token
+	// Full lets a caller take updates, set webhooks and fetch files. The bot's
+	// own token always may.
+	Full bool
+	// Check refuses a call that is outside of the client's limits, with a reason
+	// that the caller may read; nil: nothing is refused.
+	Check func(m botapi.Method, p *Params) error
+
+	Lane        spool.Lane    // empty: by what the chat has done
+	MaxWait     time.Duration // 0: the endpoint's
+	OnUncertain spool.Policy  // empty: the bot's
+	TTL         time.Duration // 0: the bot's
+}
+
+// Authorizer knows the clients' tokens.
+type Authorizer interface {
+	// Authorize finds the client that a token belongs to.
+	Authorize(token string) (Identity, bool)
+}
+
+// Config is what a Server needs. Store and Bots are required.
+type Config struct {
+	Store   *spool.Store
+	Bots    Bots
+	Clients Authorizer // nil: there are none
+	// Hosts are names for the Host check beside those of this machine.
+	Hosts     []string
+	MaxWait   time.Duration // longest wait of a call for its answer; 0: 10 min
+	MaxUpload int64         // most bytes of the files of one call; 0: 50 MB
+	// Stopping ends when the daemon begins to stop: what is held then is answered.
+	Stopping context.Context //nolint:containedctx // it is the daemon's life, not a call's
+	Logger   *slog.Logger    // nil: silent
+}
+
+// Server answers the Bot API. Make one with New.
+type Server struct {
+	store     *spool.Store
+	bots      Bots
+	clients   Authorizer
+	hosts     []string
+	maxWait   time.Duration
+	maxUpload int64
+	stopping  context.Context //nolint:containedctx // see Config
+	log       *slog.Logger
+}
+
+// New returns the endpoint.
+func New(c Config) *Server {
+	s := &Server{
+		store: c.Store, bots: c.Bots, clients: c.Clients, hosts: c.Hosts,
+		maxWait: c.MaxWait, maxUpload: c.MaxUpload, stopping: c.Stopping, log: c.Logger,
+	}
+	if s.maxWait <= 0 {
+		s.maxWait = defaultMaxWait
+	}
+	if s.maxUpload <= 0 {
+		s.maxUpload = 50_000_000
+	}
+	if s.stopping == nil {
+		s.stopping = context.Background()
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	return s
+}
+
+// call is one call of a method, read and authorized.
+type call struct {
+	Identity
+
+	method botapi.Method
+	params *Params
+	w      http.ResponseWriter
+	r      *http.Request
+}
+
+// locals are the methods that are answered here, by their canonical names.
+var locals = map[string]func(*Server, *call){
+	"getUpdates":     (*Server).getUpdates,
+	"setWebhook":     (*Server).setWebhook,
+	"deleteWebhook":  (*Server).deleteWebhook,
+	"getWebhookInfo": (*Server).getWebhookInfo,
+}
