@@ -58,6 +58,7 @@ type Bot struct {
 
 	public   atomic.Pointer[botRec] // copy of rec as of the last commit
 	config   atomic.Pointer[BotConfig]
+	pulls    pulls
 	attached atomic.Bool // it is in the settings of this process
 }
 

@@ -163,6 +163,9 @@ func (c *checker) updates(b *Bot, rec *botRec) {
 		if queued != (r.state == UpdateOpen) {
 			c.say("update %d is %s and queued: %v", r.Seq, r.state, queued)
 		}
+		if c.t.bucket(bInPull) != nil && r.pulled() != (c.t.get(bInPull, k) != nil) {
+			c.say("update %d is %s for handler %q and in the pull route's index: %v", r.Seq, r.state, r.Handler, !r.pulled())
+		}
 		return true
 	})
 	for _, st := range UpdateStates() {
@@ -173,6 +176,20 @@ func (c *checker) updates(b *Bot, rec *botRec) {
 		}
 	}
 	c.inReady(b)
+	c.inPull(b)
+}
+
+// inPull checks that the pull route's index leads to records.
+func (c *checker) inPull(b *Bot) {
+	if c.t.bucket(bInPull) == nil {
+		return // a file of before there was one, that nobody has opened since
+	}
+	c.t.eachPull(b, func(e pullEntry) bool {
+		if c.t.get(bInbox, inboxKey(b.num, e.seq)) == nil {
+			c.say("bot %d: inpull has %d, which isn't in the inbox", b.num, e.seq)
+		}
+		return true
+	})
 }
 
 // inReady checks that the ready index of the inbox holds only heads.

@@ -19,7 +19,7 @@ import (
 type astray func(t *txn, after *[]byte, found *int) (done bool)
 
 func astrayParts() []astray {
-	return []astray{jobsAstray, entriesAstray, headsAstray, marksAstray(bRun, bLive), marksAstray(bInLease, bInbox), chatsAstray, updatesAstray, ordersAstray}
+	return []astray{jobsAstray, entriesAstray, headsAstray, marksAstray(bRun, bLive), marksAstray(bInLease, bInbox), chatsAstray, updatesAstray, ordersAstray, pullsAstray}
 }
 
 // jobsAstray finds pending jobs that neither queue nor timer leads to. A record
@@ -101,7 +101,11 @@ func (t *txn) headReady(b *Bot, no uint32) bool {
 func updatesAstray(t *txn, after *[]byte, found *int) bool {
 	return t.some(bInbox, after, func(b *Bot, k, v []byte) {
 		u, err := decode[updateRec](slices.Clone(k), v)
-		if err == nil && t.get(bInLease, k) == nil && t.get(bInQueue, inQueueKey(b.num, hash64(u.OrderKey), u.Seq)) == nil {
+		if err != nil || t.get(bInLease, k) != nil {
+			return
+		}
+		queued := t.get(bInQueue, inQueueKey(b.num, hash64(u.OrderKey), u.Seq)) != nil
+		if !queued || u.Handler == PullRoute && t.get(bInPull, k) == nil {
 			*found++
 		}
 	})

@@ -185,6 +185,7 @@ func (t *txn) lineIn(b *Bot, r *updateRec) {
 	order := hash64(r.OrderKey)
 	t.unreadyIn(b, order)
 	t.put(bInQueue, inQueueKey(b.num, order, r.Seq), inQueued(hash64(r.Handler), r.NextAt))
+	t.linePull(b, r)
 	t.rearmIn(b, order)
 }
 
@@ -192,7 +193,7 @@ func (t *txn) lineIn(b *Bot, r *updateRec) {
 func (t *txn) unlineIn(b *Bot, r *updateRec) {
 	order := hash64(r.OrderKey)
 	t.unreadyIn(b, order)
-	t.del(bInQueue, inQueueKey(b.num, order, r.Seq))
+	t.unqueueIn(b, order, r.Seq)
 	t.rearmIn(b, order)
 }
 

@@ -30,6 +30,7 @@ var (
 	bInLease = []byte("inlease")
 	bInQueue = []byte("inqueue")
 	bInReady = []byte("inready")
+	bInPull  = []byte("inpull")
 	bSeen    = []byte("seen")
 	bTimer   = []byte("timer")
 	bDamaged = []byte("damaged")
@@ -38,7 +39,7 @@ var (
 func allBuckets() [][]byte {
 	return [][]byte{
 		bMeta, bBotNum, bBots, bNotes, bLive, bParked, bEnded, bBody, bRun, bQueue, bReady, bKey, bChat, bAlias,
-		bInbox, bInEnded, bInBody, bInLease, bInQueue, bInReady, bSeen, bTimer, bDamaged,
+		bInbox, bInEnded, bInBody, bInLease, bInQueue, bInReady, bInPull, bSeen, bTimer, bDamaged,
 	}
 }
 

@@ -87,19 +87,19 @@ func (t *txn) claimUpdate(b *Bot, h uint64, k, v []byte) {
 	order := u64at(v, 0)
 	if r.state != UpdateOpen || hash64(r.OrderKey) != order {
 		// It leads to the wrong update, which may be handled already.
-		t.del(bInQueue, inQueueKey(b.num, order, seq))
+		t.unqueueIn(b, order, seq)
 		t.rearmIn(b, order)
 		t.after = append(t.after, t.s.reportIndex)
 		return
 	}
 	if r.StaleAt != 0 && r.StaleAt <= t.now {
-		t.del(bInQueue, inQueueKey(b.num, order, seq))
+		t.unqueueIn(b, order, seq)
 		r.Error = staleReason
 		t.shelve(b, r, UpdateOpen, UpdateExpired)
 		t.rearmIn(b, order)
 		return
 	}
-	t.del(bInQueue, inQueueKey(b.num, order, seq))
+	t.unqueueIn(b, order, seq)
 	t.s.leaseSeed++
 	lease := &leaseRec{Token: uint64(t.now) + t.s.leaseSeed, Started: t.now, Attempt: r.Attempts + 1}
 	lk := inboxKey(b.num, seq)
@@ -123,7 +123,7 @@ func (t *txn) handUpdate(b *Bot, h uint64, r *updateRec, lease *leaseRec) {
 // dropUpdate takes an entry out whose record can't be read.
 func (t *txn) dropUpdate(b *Bot, v []byte, seq int64, err error) {
 	if len(v) == 8 {
-		t.del(bInQueue, inQueueKey(b.num, u64at(v, 0), seq))
+		t.unqueueIn(b, u64at(v, 0), seq)
 		t.rearmIn(b, u64at(v, 0))
 	}
 	if k := inboxKey(b.num, seq); t.get(bInbox, k) != nil {

@@ -286,6 +286,9 @@ func (s *Store) mapFile(ctx context.Context, o Options) error {
 		return fmt.Errorf("opening spool %q: %w", s.path, err)
 	}
 	err = guarded(func() error {
+		if err := s.addPulls(); err != nil {
+			return err
+		}
 		if err := s.load(); err != nil {
 			return err
 		}

@@ -111,7 +111,7 @@ func (t *txn) empty(bucket []byte) {
 }
 
 func dropIndexes(t *txn, _ *recoveryRec) bool {
-	for _, name := range [][]byte{bQueue, bReady, bInQueue, bInReady, bTimer} {
+	for _, name := range [][]byte{bQueue, bReady, bInQueue, bInReady, bInPull, bTimer} {
 		t.empty(name)
 	}
 	return true

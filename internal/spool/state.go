@@ -85,7 +85,7 @@ func UpdateStates() []UpdateState {
 
 // updateTransitions is the whole life of an update as data.
 var updateTransitions = map[UpdateState][]UpdateState{
-	UpdateOpen:    {UpdateLeased, UpdateIgnored, UpdateDead, UpdateExpired},
+	UpdateOpen:    {UpdateLeased, UpdateHandled, UpdateIgnored, UpdateDead, UpdateExpired},
 	UpdateLeased:  {UpdateOpen, UpdateHandled, UpdateIgnored, UpdateDead, UpdateExpired},
 	UpdateHandled: {UpdateOpen},
 	UpdateIgnored: {UpdateOpen},

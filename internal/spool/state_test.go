@@ -39,7 +39,7 @@ func TestTransitions_EveryStateHasAnExitOrIsAnEnd(t *testing.T) {
 
 func TestUpdateTransitions_AllPairs(t *testing.T) {
 	allowed := map[[2]UpdateState]bool{
-		{UpdateOpen, UpdateLeased}: true, {UpdateOpen, UpdateIgnored}: true, {UpdateOpen, UpdateDead}: true, {UpdateOpen, UpdateExpired}: true,
+		{UpdateOpen, UpdateLeased}: true, {UpdateOpen, UpdateHandled}: true, {UpdateOpen, UpdateIgnored}: true, {UpdateOpen, UpdateDead}: true, {UpdateOpen, UpdateExpired}: true,
 		{UpdateLeased, UpdateOpen}: true, {UpdateLeased, UpdateHandled}: true, {UpdateLeased, UpdateIgnored}: true,
 		{UpdateLeased, UpdateDead}: true, {UpdateLeased, UpdateExpired}: true,
 		{UpdateHandled, UpdateOpen}: true, {UpdateIgnored, UpdateOpen}: true, {UpdateDead, UpdateOpen}: true,
