@@ -300,6 +300,25 @@ func TestServe_Stop(t *testing.T) {
 	}
 }
 
+// TestServe_StopWithSilentClient: one that has connected and says nothing doesn't
+// hold the stop up for long.
+func TestServe_StopWithSilentClient(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.sock")
+	_, stop := server(t, localapi.Config{Endpoints: []localapi.Endpoint{{Addr: "unix:" + path}}, Manage: api(nil), Grace: time.Hour})
+	conn, err := new(net.Dialer).DialContext(t.Context(), "unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	began := time.Now()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if d := time.Since(began); d > 10*time.Second {
+		t.Errorf("the stop took %s", d)
+	}
+}
+
 // TestServe_Broken: a listener that breaks ends the server with an error.
 func TestServe_Broken(t *testing.T) {
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tgspool/tgspool/internal/manage"
@@ -34,6 +35,7 @@ type face struct {
 	endpoint Endpoint
 	listener net.Listener
 	http     *http.Server
+	drain    *drain
 }
 
 func newServer(c Config) *Server {
@@ -49,13 +51,15 @@ func newServer(c Config) *Server {
 
 // add prepares the server of one listener.
 func (s *Server) add(e Endpoint, l net.Listener) {
-	s.faces = append(s.faces, face{endpoint: e, listener: l, http: &http.Server{
+	d := newDrain()
+	s.faces = append(s.faces, face{endpoint: e, listener: l, drain: d, http: &http.Server{
 		Handler:           s.handler(e, l),
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 		ConnContext:       withPeer,
+		ConnState:         d.track,
 	}})
 }
 
@@ -96,19 +100,20 @@ func (s *Server) Addrs() []net.Addr {
 	return addrs
 }
 
-// Serve answers requests until ctx ends, then lets those under way finish
-// within the grace; what waits for a job's end is answered at once with the
-// state so far. It also ends, with an error, when a listener breaks.
+// Serve answers requests until ctx ends, then those of the connections that were
+// accepted, within the grace; what waits for a job's end is answered at once with
+// the state so far. Whoever connects later waits at the listener's other owner,
+// where it has one. Serve also ends, with an error, when a listener breaks.
 func (s *Server) Serve(ctx context.Context) error {
 	waits, stop := context.WithCancel(ctx)
 	defer stop()
 	broken := make(chan error, len(s.faces))
 	var serving sync.WaitGroup
+	var stopping atomic.Bool
 	for _, f := range s.faces {
 		f.http.BaseContext = func(net.Listener) context.Context { return waits }
 		serving.Go(func() {
-			err := f.http.Serve(f.listener)
-			if !errors.Is(err, http.ErrServerClosed) {
+			if err := f.http.Serve(f.listener); !stopping.Load() {
 				broken <- fmt.Errorf("serving %s: %w", f.endpoint.Addr, err)
 			}
 		})
@@ -119,29 +124,32 @@ func (s *Server) Serve(ctx context.Context) error {
 	case err = <-broken:
 	}
 	stop()
+	stopping.Store(true)
+	err = errors.Join(err, s.Close())
+	serving.Wait() // from here on every accepted connection is known
 	s.shutdown(context.WithoutCancel(ctx))
-	serving.Wait()
 	return err
 }
 
-// shutdown stops all listeners at once and ends what is left after the grace.
+// shutdown lets all connections end, and ends what is left after the grace.
 func (s *Server) shutdown(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.grace)
 	defer cancel()
-	var stopping sync.WaitGroup
+	var ending sync.WaitGroup
 	for _, f := range s.faces {
-		stopping.Go(func() {
-			if err := f.http.Shutdown(ctx); err != nil {
-				s.log.LogAttrs(ctx, slog.LevelWarn, "requests cut off at the stop",
-					slog.String("addr", f.endpoint.Addr), slog.Any("err", err))
-				_ = f.http.Close() // whatever it says, nothing is left to be done
+		ending.Go(func() {
+			f.http.SetKeepAlivesEnabled(false) // ends those that rest, and the others after their answer
+			f.drain.wait(ctx)
+			if f.drain.owed(false) {
+				s.log.LogAttrs(ctx, slog.LevelWarn, "requests cut off at the stop", slog.String("addr", f.endpoint.Addr))
 			}
+			_ = f.http.Close() // whatever it says, nothing is left to be done
 		})
 	}
-	stopping.Wait()
+	ending.Wait()
 }
 
-// Close closes the listeners of a server that isn't served.
+// Close closes the listeners. A server that is served ends by that, with an error.
 func (s *Server) Close() error {
 	var errs []error
 	for _, f := range s.faces {
