@@ -82,11 +82,13 @@ func (n *notifier) extend(ctx context.Context, every time.Duration) (done func()
 // or a network is in its way. The channel closes when it has ended.
 func (n *notifier) heartbeat(ctx context.Context, healthy func() bool, status func() string) <-chan struct{} {
 	ended := make(chan struct{})
+	// Before the goroutine: it must not come after the READY of the caller.
+	if ok, _ := sd.SdNotify(false, "STATUS=starting"); !ok {
+		close(ended)
+		return ended // no systemd: no work per second
+	}
 	go func() {
 		defer close(ended)
-		if ok, _ := sd.SdNotify(false, "STATUS=starting"); !ok {
-			return // no systemd: no work per second
-		}
 		every := n.interval
 		if every == 0 {
 			every = statusInterval
