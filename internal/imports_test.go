@@ -39,7 +39,7 @@ var rooms = map[string][]string{
 	"intake":      {"botapi", "gate", "spool"},
 	"handler":     {"botapi", "gate", "outbox", "spool", "text"},
 	"sender":      {"botapi", "gate", "spool"},
-	"botserver":   {"botapi", "gate", "spool"},
+	"botserver":   {"botapi", "gate", "outbox", "spool"},
 	"manage":      {"gate", "outbox", "spool", "text"},
 	"dashboard":   {"spool"},
 	"localapi":    {"botserver", "dashboard", "manage", "spool"},

@@ -1,9 +1,14 @@
 package botserver
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Params are the parameters of a call: a JSON object whose bytes go on as they
@@ -13,7 +18,7 @@ type Params struct {
 	fields map[string]json.RawMessage // the first of equal names
 }
 
-// Raw is the JSON object that goes on to Telegram.
+// Raw is the JSON object that goes on to Telegram; nil when there is nothing.
 func (p *Params) Raw() json.RawMessage { return p.raw }
 
 // Text is a parameter as Telegram reads it: a string without its quotes,
@@ -53,6 +58,7 @@ func (p *Params) Each(visit func(name string, value json.RawMessage)) {
 	}
 }
 
+// textOf is a JSON value as the Bot API reads it.
 func textOf(value json.RawMessage) string {
 	if len(value) > 0 && value[0] == '"' {
 		var s string
@@ -61,4 +67,133 @@ func textOf(value json.RawMessage) string {
 		}
 	}
 	return string(value)
+}
+
+// field is one parameter as it came.
+type field struct {
+	name  string
+	value json.RawMessage
+}
+
+// gathering collects the parameters of one request in the order in which they
+// count: the query's before the body's, the first of equal names before others.
+type gathering struct {
+	list  []field
+	names map[string]bool
+	size  int
+	whole json.RawMessage // a JSON body, as long as it is all there is
+}
+
+// add takes one parameter.
+func (g *gathering) add(name string, value json.RawMessage) error {
+	if g.size += len(name) + len(value); g.size > maxParams {
+		return errorf(413, "the parameters take more than %d bytes", maxParams)
+	}
+	if g.names[name] {
+		return nil
+	}
+	if g.names == nil {
+		g.names = map[string]bool{}
+	}
+	g.names[name] = true
+	g.list = append(g.list, field{name, value})
+	return nil
+}
+
+// addText takes one parameter of a query or a form.
+func (g *gathering) addText(name, value string) error {
+	if !utf8.ValidString(name) || !utf8.ValidString(value) {
+		return errorf(400, "strings must be encoded in UTF-8")
+	}
+	return g.add(name, marshal(value))
+}
+
+// addObject takes the members of a JSON body.
+func (g *gathering) addObject(body []byte) error {
+	if text := bytes.TrimSpace(body); len(text) == 0 || string(text) == "null" {
+		return nil
+	}
+	members, err := readObject(body)
+	if err != nil {
+		return errorf(400, "can't parse the body: %s", err)
+	}
+	if len(g.list) == 0 {
+		g.whole = body
+	}
+	for _, m := range members {
+		if err := g.add(m.name, m.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// params makes the object that goes on. An empty value under the name of a file
+// is left out: it would hide the file.
+func (g *gathering) params(isFile func(name string) bool) *Params {
+	p := &Params{raw: g.whole, fields: make(map[string]json.RawMessage, len(g.list))}
+	for _, f := range g.list {
+		if isFile(f.name) && string(f.value) == `""` {
+			p.raw = nil
+			continue
+		}
+		p.fields[f.name] = f.value
+	}
+	if p.raw == nil && len(p.fields) > 0 {
+		p.raw = join(g.list, p.fields)
+	}
+	return p
+}
+
+// join writes an object out of members whose values go on byte for byte.
+func join(list []field, kept map[string]json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	for _, f := range list {
+		if _, ok := kept[f.name]; !ok {
+			continue
+		}
+		if b.Len() == 0 {
+			b.WriteByte('{')
+		} else {
+			b.WriteByte(',')
+		}
+		b.Write(marshal(f.name))
+		b.WriteByte(':')
+		b.Write(f.value)
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// readObject returns the members of a JSON object in their order, each value
+// with its bytes as they came. The error repeats nothing of the body.
+func readObject(body []byte) ([]field, error) {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
+		return nil, errors.New("it is no JSON object")
+	}
+	var list []field
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, brokenAt(dec)
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, brokenAt(dec)
+		}
+		name, _ := key.(string) // an object's keys are strings
+		list = append(list, field{name, value})
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, brokenAt(dec)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the JSON object")
+	}
+	return list, nil
+}
+
+func brokenAt(dec *json.Decoder) error {
+	return fmt.Errorf("its JSON is broken behind byte %d", dec.InputOffset())
 }

@@ -3,7 +3,6 @@ package botserver
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/tgspool/tgspool/internal/botapi"
@@ -69,8 +68,8 @@ type Config struct {
 	MaxWait   time.Duration // longest wait of a call for its answer; 0: 10 min
 	MaxUpload int64         // most bytes of the files of one call; 0: 50 MB
 	// Stopping ends when the daemon begins to stop: what is held then is answered.
-	Stopping context.Context //nolint:containedctx // it is the daemon's life, not a call's
-	Logger   *slog.Logger    // nil: silent
+	Stopping context.Context
+	Logger   *slog.Logger // nil: silent
 }
 
 // Server answers the Bot API. Make one with New.
@@ -81,14 +80,16 @@ type Server struct {
 	hosts     []string
 	maxWait   time.Duration
 	maxUpload int64
-	stopping  context.Context //nolint:containedctx // see Config
+	stopping  context.Context
 	log       *slog.Logger
+	joins     *joins
 }
 
 // New returns the endpoint.
 func New(c Config) *Server {
 	s := &Server{
 		store: c.Store, bots: c.Bots, clients: c.Clients, hosts: c.Hosts,
+		joins:   newJoins(),
 		maxWait: c.MaxWait, maxUpload: c.MaxUpload, stopping: c.Stopping, log: c.Logger,
 	}
 	if s.maxWait <= 0 {
@@ -104,22 +105,4 @@ func New(c Config) *Server {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	return s
-}
-
-// call is one call of a method, read and authorized.
-type call struct {
-	Identity
-
-	method botapi.Method
-	params *Params
-	w      http.ResponseWriter
-	r      *http.Request
-}
-
-// locals are the methods that are answered here, by their canonical names.
-var locals = map[string]func(*Server, *call){
-	"getUpdates":     (*Server).getUpdates,
-	"setWebhook":     (*Server).setWebhook,
-	"deleteWebhook":  (*Server).deleteWebhook,
-	"getWebhookInfo": (*Server).getWebhookInfo,
 }

@@ -38,6 +38,7 @@
 //	queue     bot, chat, lane, order → id, weight, retry_at: pending, in order
 //	ready     bot, lane, order → chat, id: heads of open chats only
 //	key       bot, hash of a dedupe key → id, until
+//	          bot, half of a call's fingerprint, id → id, 0: its end is unread
 //	chat      bot, chat → ids, type, gates, activity *
 //	alias     bot, name → chat: every id and @name of a chat
 //

@@ -82,6 +82,9 @@ type NewJob struct {
 	DedupeFor   time.Duration // 0: as long as the record is kept
 	Origin      string        // who asked: "cli", "api", "handler:<name>", …
 	Force       bool          // try an inactive chat all the same
+
+	ID    int64  // as ReserveJob gave it out; 0: the next one
+	Print []byte // fingerprint of the call, PrintSize bytes; empty: a repeat is a new call
 }
 
 // Queued is the answer to a queued call.

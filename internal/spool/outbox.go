@@ -58,6 +58,8 @@ func (j *NewJob) check() error {
 		return fmt.Errorf("a job needs a method: %w", ErrInvalid)
 	case j.Weight < 0 || j.Weight > math.MaxUint8:
 		return fmt.Errorf("weight %d: %w", j.Weight, ErrInvalid)
+	case len(j.Print) != 0 && len(j.Print) != PrintSize:
+		return fmt.Errorf("a fingerprint of %d bytes: %w", len(j.Print), ErrInvalid)
 	case len(j.DedupeKey) > 1024:
 		return fmt.Errorf("a dedupe key of %d bytes is longer than 1024: %w", len(j.DedupeKey), ErrInvalid)
 	}
@@ -93,6 +95,7 @@ func (t *txn) accept(b *Bot, j *NewJob) Queued {
 	if r.Key != "" {
 		t.put(bKey, dedupeKey(b.num, r.Key), keyValue(r.ID, r.KeyUntil))
 	}
+	t.putPrint(b, r)
 	t.place(b, r)
 	return Queued{Job: t.full(r).view(b.rec.Name, t.s.clock)}
 }
@@ -100,17 +103,18 @@ func (t *txn) accept(b *Bot, j *NewJob) Queued {
 // newRecord makes the record of a call, without a place yet.
 func (t *txn) newRecord(b *Bot, j *NewJob) *jobRec {
 	no, c := t.internChat(b, chatName(j.Chat))
-	t.s.nextJob++
-	t.undo = append(t.undo, func() { t.s.nextJob-- })
-	t.put(bMeta, kNextJob, u64bytes(uint64(t.s.nextJob)))
+	id := j.ID
+	if id == 0 {
+		id = t.nextJobID()
+	}
 	l := b.cfg.Limits
 	r := &jobRec{
-		ID: t.s.nextJob, Method: j.Method, ChatNo: no, ChatRaw: j.ChatRaw,
+		ID: id, Method: j.Method, ChatNo: no, ChatRaw: j.ChatRaw,
 		Lane: laneOr(j.Lane).code(), Weight: byte(j.Weight), Safe: j.SafeToRepeat,
 		Params: j.Params, Files: j.Files, Key: j.DedupeKey,
 		NotBefore: t.s.clock.named(j.NotBefore), ExpiresAt: t.s.clock.named(j.ExpiresAt),
 		MaxAttempts: j.MaxAttempts, OnUncertain: j.OnUncertain,
-		Origin: j.Origin, Created: t.now, Updated: t.now, Force: j.Force,
+		Origin: j.Origin, Created: t.now, Updated: t.now, Force: j.Force, Print: j.Print,
 	}
 	if r.Key != "" && j.DedupeFor > 0 {
 		r.KeyUntil = t.now + int64(j.DedupeFor)
@@ -160,6 +164,7 @@ func (t *txn) place(b *Bot, r *jobRec) {
 	if r.state == Dead {
 		t.count(b, "", Dead)
 		t.freeKey(b, r)
+		t.dropFiles(r)
 		t.putParked(b, r)
 		return
 	}

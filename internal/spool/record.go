@@ -44,6 +44,7 @@ type jobRec struct {
 	MaybeSent   bool      `cbor:"30,keyasint,omitempty"` // an attempt may have reached Telegram
 	Force       bool      `cbor:"31,keyasint,omitempty"`
 	Reply       bool      `cbor:"32,keyasint,omitempty"` // its key is held by the update, not by the key bucket
+	Print       []byte    `cbor:"33,keyasint,omitempty"` // fingerprint of the call
 
 	state State // where it stands; not stored in the record
 }

@@ -2,10 +2,7 @@ package spool
 
 import (
 	"encoding/binary"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -295,10 +292,7 @@ func (t *txn) removeJob(st stand, k key) {
 		}
 		t.outlive(st.b, bKey, dk, id, until)
 	}
-	if len(r.Files) > 0 {
-		dir := filepath.Join(t.s.Dir(), "files", strconv.FormatInt(id, 10))
-		t.after = append(t.after, func() { _ = os.RemoveAll(dir) })
-	}
+	t.dropPrint(st.b, r)
 }
 
 // outlive lets a key or an id be remembered until then, or forgets it at once.

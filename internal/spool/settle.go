@@ -173,6 +173,7 @@ func (t *txn) closeJob(b *Bot, r *jobRec) {
 		t.freeKey(b, r)
 	}
 	r.HeldBy = ""
+	t.dropFiles(r)
 	t.dropQueue(b, r.ChatNo)
 }
 

@@ -1,0 +1,189 @@
+package botserver
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tgspool/tgspool/internal/spool"
+)
+
+const (
+	// unreadFor is how long after its end a job can be joined whose end nobody
+	// has read.
+	unreadFor = 60 * time.Second
+	// readDelay is when at the latest it is stored which ends have been read. A
+	// later call stores it on its way, so that a busy bot pays nothing for it.
+	// If we stop before, the same call made once more within a minute gets the
+	// old answer: a caller whose call comes again just then has hardly read it.
+	readDelay = 2 * time.Second
+)
+
+// joins knows which jobs have a caller who waits, and whose ends have been read.
+type joins struct {
+	mu      sync.Mutex
+	waiting map[int64]bool                       // jobs with a caller
+	locks   map[[spool.PrintSize]byte]*joinLock  // calls on their way to disk
+	read    map[*spool.Bot]map[int64]spool.Print // ends that were read, not stored yet
+	timers  map[*spool.Bot]*time.Timer           // that store them
+}
+
+// joinLock lets the same call come in one after the other, so that the second
+// knows whether the first has a caller who waits.
+type joinLock struct {
+	sync.Mutex
+
+	users int
+}
+
+func newJoins() *joins {
+	return &joins{
+		waiting: map[int64]bool{}, locks: map[[spool.PrintSize]byte]*joinLock{},
+		read: map[*spool.Bot]map[int64]spool.Print{}, timers: map[*spool.Bot]*time.Timer{},
+	}
+}
+
+// ticket is a caller's wait for a job.
+type ticket struct {
+	id    int64
+	state spool.State
+
+	joins *joins // nil: nobody can join
+	bot   *spool.Bot
+	sum   [spool.PrintSize]byte
+}
+
+// join finds the job of the same call whose caller went away before it heard the
+// end, or makes a new one. Two callers who wait are two messages.
+func (s *Server) join(c *call, job spool.NewJob) (*ticket, error) {
+	t := &ticket{joins: s.joins, bot: c.Bot.Spool, sum: fingerprint(c)}
+	defer s.joins.lock(t.sum)()
+	ids, err := t.bot.Unread(t.sum, unreadFor)
+	if err != nil {
+		return nil, err
+	}
+	if t.id = s.joins.take(t.bot, ids); t.id != 0 {
+		return t, nil
+	}
+	job.Print = t.sum[:]
+	s.joins.flushSoon(t.bot)
+	made, err := enqueue(c, job)
+	if err != nil {
+		return nil, err
+	}
+	t.id, t.state = made.ID, made.State
+	s.joins.take(t.bot, []int64{t.id})
+	return t, nil
+}
+
+// lock is held from the look for a job to the commit of a new one.
+func (j *joins) lock(sum [spool.PrintSize]byte) (unlock func()) {
+	j.mu.Lock()
+	l := j.locks[sum]
+	if l == nil {
+		l = &joinLock{}
+		j.locks[sum] = l
+	}
+	l.users++
+	j.mu.Unlock()
+	l.Lock()
+	return func() {
+		l.Unlock()
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if l.users--; l.users == 0 {
+			delete(j.locks, sum)
+		}
+	}
+}
+
+// take attaches a caller to the first of the jobs that has none and whose end
+// wasn't read; 0 when there is none.
+func (j *joins) take(b *spool.Bot, ids []int64) int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, id := range ids {
+		if _, read := j.read[b][id]; !read && !j.waiting[id] {
+			j.waiting[id] = true
+			return id
+		}
+	}
+	return 0
+}
+
+// release ends the wait: from now on the same call joins the job, unless its end
+// was read.
+func (t *ticket) release() {
+	if t.joins == nil {
+		return
+	}
+	t.joins.mu.Lock()
+	defer t.joins.mu.Unlock()
+	delete(t.joins.waiting, t.id)
+}
+
+// read says that the caller has got the job's end.
+func (t *ticket) read() {
+	j := t.joins
+	if j == nil {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.read[t.bot] == nil {
+		j.read[t.bot] = map[int64]spool.Print{}
+	}
+	j.read[t.bot][t.id] = spool.Print{Sum: t.sum, ID: t.id}
+	if j.timers[t.bot] == nil {
+		j.timers[t.bot] = time.AfterFunc(readDelay, func() { j.flush(t.bot) })
+	}
+}
+
+// flushSoon stores what has been read together with what comes next.
+func (j *joins) flushSoon(b *spool.Bot) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if t := j.timers[b]; t != nil {
+		t.Reset(0)
+	}
+}
+
+// flush stores which ends have been read.
+func (j *joins) flush(b *spool.Bot) {
+	j.mu.Lock()
+	delete(j.timers, b)
+	prints := make([]spool.Print, 0, len(j.read[b]))
+	for _, p := range j.read[b] {
+		prints = append(prints, p)
+	}
+	j.mu.Unlock()
+	if len(prints) == 0 {
+		return
+	}
+	slices.SortFunc(prints, func(x, y spool.Print) int { return int(x.ID - y.ID) })
+	ctx, cancel := context.WithTimeout(context.Background(), commitTime)
+	defer cancel()
+	err := b.MarkRead(ctx, prints...)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, p := range prints {
+		delete(j.read[b], p.ID)
+	}
+	_ = err // a store that can't be written has said so; at worst a repeat gets an old answer
+}
+
+// Close stores what hasn't been stored. It is called when nobody is served any
+// more, before the store is closed.
+func (s *Server) Close() {
+	s.joins.mu.Lock()
+	bots := make([]*spool.Bot, 0, len(s.joins.timers))
+	for b, t := range s.joins.timers {
+		t.Stop()
+		bots = append(bots, b)
+	}
+	s.joins.mu.Unlock()
+	for _, b := range bots {
+		s.joins.flush(b)
+	}
+}
