@@ -56,7 +56,7 @@ wrokers = 3'
 	inside systemctl restart --no-block tgspool.service
 	for _ in 1 2 3; do
 		holds "what a client hears" wrokers "$(refuses inside tgspool status)"
-		holds "what a bot library hears" "its settings are wrong" "$(network curl -s --max-time 20 "http://127.0.0.1:8081/bot$TOKEN/getMe")"
+		holds "what a bot library hears" "its log says why" "$(network curl -s --max-time 20 "http://127.0.0.1:8081/bot$TOKEN/getMe")"
 	done
 	eventually 30 "the end of a daemon that nobody asks" is_failed
 	equals "exit code" 78 "$(show tgspool.service ExecMainStatus)"
@@ -128,7 +128,7 @@ restarted() {
 
 # knocks_cut prints the calls that failed, but for the two that were under way
 # when the process was killed: nobody can answer them.
-knocks_cut() { knocks_refused | sed 1,2d; }
+knocks_cut() { knocks_failed | sed 1,2d; }
 
 watchdog() {
 	local pid

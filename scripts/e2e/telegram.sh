@@ -46,7 +46,7 @@ send() { inside tgspool send --chat 42 "$@"; }
 # knock_on PREFIX starts two clients that send one message after the other, and
 # write down for each its number, exit code and milliseconds.
 knock_on() {
-	inside sh -c ": >/root/knocks"
+	inside sh -c ": >/root/knocks; : >/root/knock-errors"
 	for client in a b; do
 		inside systemd-run --quiet --unit="knock-$client" --collect \
 			/usr/local/bin/knock "$1-$client" /root/knocks /usr/local/bin/telegram
@@ -63,8 +63,10 @@ knock_off() {
 
 no_knocks() { ! inside systemctl --quiet is-active knock-a knock-b; }
 
-# knocks_refused prints the calls that failed, knocks_longest the longest wait.
-knocks_refused() { awk '$2 != 0' "$ROOT/root/knocks"; }
+# knocks_failed prints the calls that failed, knocks_refused also what was said;
+# knocks_longest the longest wait in seconds.
+knocks_failed() { awk '$2 != 0' "$ROOT/root/knocks"; }
+knocks_refused() { knocks_failed && cat "$ROOT/root/knock-errors"; }
 knocks_longest() { awk '$3 > most { most = $3 } END { printf "%.2f", most / 1000 }' "$ROOT/root/knocks"; }
 
 # knock_program is the client: PREFIX LOG PROGRAM.

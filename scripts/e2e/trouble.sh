@@ -44,12 +44,17 @@ unusable_tokens() {
 	inside mv /etc/tgspool/credentials/home.token /root/
 	inside systemctl restart tgspool.service
 	eventually 10 "the state" shows "no usable token"
-	holds "the journal" "token set" "$(journal)"
-	for text in "not a token" "123456:short" ""; do
+	holds "the journal" "token set" "$(journal --output=verbose)"
+	for text in "not a token" ""; do
 		token "$text"
 		inside systemctl restart tgspool.service
 		eventually 10 "the state of '$text'" shows "no usable token"
-		[ -z "$text" ] || lacks "the journal" "$text" "$(journal)"
+	done
+	token 123456:of-another-bot
+	inside systemctl restart tgspool.service
+	eventually 20 "a token that Telegram refuses" journal_says "Telegram refuses the token"
+	for text in "not a token" of-another-bot; do
+		lacks "the journal" "$text" "$(journal --output=verbose)"
 	done
 	token "$TOKEN"
 	usable "a token again"
