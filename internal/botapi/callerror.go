@@ -39,10 +39,30 @@ func (c *Client) clean(err error) error {
 	if c.hide != "" {
 		text = strings.ReplaceAll(text, c.hide, redacted)
 	}
-	var invalid x509.CertificateInvalidError
-	if errors.As(err, &invalid) && invalid.Reason == x509.Expired {
-		// A board without a battery starts in the past, where no certificate is valid yet.
-		text += " (is the clock right?)"
+	return &callError{text: text + certificateHint(err, systemRoots), cause: err}
+}
+
+// systemRoots are the root certificates of this machine, nil when it has none.
+func systemRoots() *x509.CertPool {
+	pool, err := x509.SystemCertPool()
+	if err != nil || pool.Equal(x509.NewCertPool()) {
+		return nil
 	}
-	return &callError{text: text, cause: err}
+	return pool
+}
+
+// certificateHint says what is probably wrong when a certificate isn't accepted.
+func certificateHint(err error, roots func() *x509.CertPool) string {
+	var invalid x509.CertificateInvalidError
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		// A board without a battery starts in the past, where no certificate is valid yet.
+		return " (is the clock right?)"
+	case errors.As(err, &unknown) && roots() == nil:
+		return " (this machine has no root certificates: apt install ca-certificates)"
+	case errors.As(err, &unknown):
+		return " (does something else answer in its place: a proxy, a captive portal?)"
+	}
+	return ""
 }

@@ -100,3 +100,6 @@ journal() { inside journalctl --no-pager --output=cat --unit=tgspool.service "$@
 
 # journal_says PART: in this boot, whoever said it.
 journal_says() { grep -qF -- "$1" <<<"$(inside journalctl --no-pager --boot --output=cat)"; }
+
+# journal_tells PART: the daemon did, in a message or in one of its fields.
+journal_tells() { grep -qF -- "$1" <<<"$(journal --boot --output=verbose)"; }

@@ -72,7 +72,7 @@ no_certificates() {
 	local server=$!
 	sed -i "s|^api_base = .*|api_base = \"https://127.0.0.1:9443\"|" "$ROOT/etc/tgspool/conf.d/50-e2e.toml"
 	inside systemctl restart tgspool.service
-	eventually 20 "a word about certificates" journal_says ca-certificates
+	eventually 20 "a word about certificates" journal_tells ca-certificates
 	equals "active" active "$(inside systemctl is-active tgspool.service)"
 	kill "$server"
 	wait "$server" 2>/dev/null || true
