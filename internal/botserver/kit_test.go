@@ -42,9 +42,13 @@ type kit struct {
 	handler http.Handler
 	me      []byte
 
+	allowedChanged func()
+	upstream       func() (string, time.Time)
+
 	stopping   context.CancelFunc // of the endpoint
 	take, work context.CancelFunc // of the sender
 	ended      chan error
+	pushed     chan struct{} // closed when no webhook is pushed to any more
 }
 
 // ByID makes a kit the directory of its one bot.
@@ -56,6 +60,8 @@ func (k *kit) ByID(id int64) (*botserver.Bot, bool) {
 		Name: "home", Spool: k.bot, Gate: k.gate, Client: k.client,
 		TokenIs: func(s string) bool { return s == token },
 		Me:      func() []byte { return k.me },
+
+		AllowedChanged: k.allowedChanged, Upstream: k.upstream,
 	}, true
 }
 
@@ -110,6 +116,11 @@ func (k *kit) start(sending bool) {
 	}
 	k.server = botserver.New(c)
 	k.handler = k.server.Handler(botserver.Access{})
+	k.pushed = make(chan struct{})
+	go func() {
+		defer close(k.pushed)
+		k.server.RunWebhooks(take, work)
+	}()
 	k.ended = make(chan error, 1)
 	if sending {
 		s := sender.New(sender.Config{Bot: k.bot, Client: k.client, Gate: k.gate, Options: sender.Options{Dir: store.Dir()}})
@@ -128,6 +139,7 @@ func (k *kit) stop() {
 	k.take()
 	k.work()
 	k.must(<-k.ended)
+	<-k.pushed
 	k.server.Close()
 	k.must(k.store.Close())
 	k.store = nil

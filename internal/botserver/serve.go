@@ -197,5 +197,10 @@ func (s *Server) allowed(c *call, name string) error {
 			return errorf(http.StatusForbidden, "%s", err)
 		}
 	}
+	if c.Take != nil {
+		if wait := c.Take(); wait > 0 {
+			return later(wait, "tgspool: client %q calls more often than its rate allows", c.Client)
+		}
+	}
 	return nil
 }

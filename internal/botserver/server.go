@@ -3,6 +3,7 @@ package botserver
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/tgspool/tgspool/internal/botapi"
@@ -27,6 +28,12 @@ type Bot struct {
 	TokenIs func(token string) bool
 	// Me is the last answer of getMe; nil while there has been none.
 	Me func() []byte
+	// AllowedChanged is told that a client asks for other kinds of updates, which
+	// the spool's note has. May be nil.
+	AllowedChanged func()
+	// Upstream says what keeps updates from coming in, and since when; "" while
+	// nothing does. May be nil.
+	Upstream func() (trouble string, since time.Time)
 }
 
 // Bots finds the bots of the settings; the daemon may change them at any time.
@@ -45,6 +52,9 @@ type Identity struct {
 	// Check refuses a call that is outside of the client's limits, with a reason
 	// that the caller may read; nil: nothing is refused.
 	Check func(m botapi.Method, p *Params) error
+	// Take asks for one call of the client's own rate and says when to come again
+	// if there is none; nil: no such limit.
+	Take func() (wait time.Duration)
 
 	Lane        spool.Lane    // empty: by what the chat has done
 	MaxWait     time.Duration // 0: the endpoint's
@@ -64,7 +74,11 @@ type Config struct {
 	Bots    Bots
 	Clients Authorizer // nil: there are none
 	// Hosts are names for the Host check beside those of this machine.
-	Hosts     []string
+	Hosts []string
+	// WebhookHosts are the hosts beside this machine to which updates may be pushed.
+	WebhookHosts []string
+	// Push carries updates to webhooks; nil: TCP, to this machine and WebhookHosts.
+	Push      http.RoundTripper
 	MaxWait   time.Duration // longest wait of a call for its answer; 0: 10 min
 	MaxUpload int64         // most bytes of the files of one call; 0: 50 MB
 	// Stopping ends when the daemon begins to stop: what is held then is answered.
@@ -83,6 +97,9 @@ type Server struct {
 	stopping  context.Context
 	log       *slog.Logger
 	joins     *joins
+
+	updates updates
+	pushing pushing
 }
 
 // New returns the endpoint.
@@ -104,5 +121,6 @@ func New(c Config) *Server {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.pushing = newPushing(c.WebhookHosts, c.Push)
 	return s
 }

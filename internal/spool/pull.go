@@ -243,3 +243,19 @@ func (t *txn) endPullsUpTo(b *Bot, upTo int64, to UpdateState, reason string) (n
 	}
 	return n, len(list) == maxBatchOps
 }
+
+// PullCount is how many updates wait for a client that takes them by itself,
+// those with a webhook included.
+func (b *Bot) PullCount() (n int64, err error) {
+	err = b.s.view(func(t *txn) error {
+		t.eachPull(b, func(pullEntry) bool { n++; return true })
+		t.each(bInLease, botKey(b.num), botKey(b.num), func(k, _ []byte) bool {
+			if r, err := t.update(b, int64(u64at(k, 2))); err == nil && r.Handler == PullRoute {
+				n++
+			}
+			return true
+		})
+		return nil
+	})
+	return n, err
+}

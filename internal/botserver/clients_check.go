@@ -1,0 +1,155 @@
+package botserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// errBroken is said of parameters that can't be looked through.
+var errBroken = errors.New("tgspool: the parameters can't be read")
+
+// named looks through the parameters of a call for what names a chat, however
+// deep: a chat that is only quoted, forwarded from or answered in counts, too.
+// Where a name is given twice, both count.
+type named struct {
+	chats map[string]bool
+	full  bool
+
+	users   []string // values of user ids: they name a chat when nothing else does
+	hasChat bool
+}
+
+// maxNesting bounds how deep parameters may be nested.
+const maxNesting = 32
+
+// checkNamed returns an error that says what of the parameters is outside of the
+// chats.
+func checkNamed(params json.RawMessage, chats map[string]bool, full bool) error {
+	n := &named{chats: chats, full: full}
+	if len(params) == 0 {
+		return nil
+	}
+	if err := n.object(params, 0); err != nil {
+		return err
+	}
+	if n.hasChat {
+		return nil
+	}
+	for _, user := range n.users {
+		if !n.allows(user) {
+			return errors.New("user_id")
+		}
+	}
+	return nil
+}
+
+func (n *named) object(raw json.RawMessage, depth int) error {
+	members, err := readObject(raw)
+	if err != nil || depth > maxNesting {
+		return n.unreadable()
+	}
+	for _, m := range members {
+		if err := n.member(m.name, m.value, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *named) member(name string, value json.RawMessage, depth int) error {
+	value = bytes.TrimSpace(value)
+	if string(value) == "null" {
+		return nil
+	}
+	lower := strings.ToLower(name)
+	switch {
+	case lower == "chat_id" || strings.HasSuffix(lower, "_chat_id"):
+		if depth == 0 && lower == "chat_id" {
+			n.hasChat = true
+		}
+		if !n.allows(textOf(value)) {
+			return errors.New(name)
+		}
+		return nil
+	case lower == "chat_ids" || strings.HasSuffix(lower, "_chat_ids"):
+		return n.list(name, value)
+	case lower == "inline_message_id" && !n.chats["*"]:
+		return errors.New(name) // it may be in any chat
+	case lower == "user_id" || strings.HasSuffix(lower, "_user_id"):
+		if depth == 0 {
+			n.users = append(n.users, textOf(value))
+		}
+		return nil
+	case isProse[lower]:
+		return nil
+	}
+	return n.value(name, value, depth)
+}
+
+// list checks a list of chats.
+func (n *named) list(name string, value json.RawMessage) error {
+	var chats []json.RawMessage
+	if json.Unmarshal([]byte(textOf(value)), &chats) != nil {
+		return errors.New(name)
+	}
+	for _, chat := range chats {
+		if !n.allows(textOf(bytes.TrimSpace(chat))) {
+			return errors.New(name)
+		}
+	}
+	return nil
+}
+
+// value looks into objects and lists, also into those written as a string.
+func (n *named) value(name string, value json.RawMessage, depth int) error {
+	text := strings.TrimSpace(textOf(value))
+	switch {
+	case strings.HasPrefix(text, "{"):
+		return n.object(json.RawMessage(text), depth+1)
+	case strings.HasPrefix(text, "["):
+		var list []json.RawMessage
+		if json.Unmarshal([]byte(text), &list) != nil || depth > maxNesting {
+			return n.unreadable()
+		}
+		for _, v := range list {
+			if err := n.value(name, bytes.TrimSpace(v), depth+1); err != nil {
+				return err
+			}
+		}
+	case !n.full && len(text) >= 5 && strings.EqualFold(text[:5], "file:"):
+		return errors.New(name + " of the server's own files")
+	}
+	return nil
+}
+
+// unreadable refuses what can't be looked through where it may name a chat:
+// somebody else may read it all the same.
+func (n *named) unreadable() error {
+	if n.chats["*"] {
+		return nil
+	}
+	return errBroken
+}
+
+// isProse names the parameters that hold text for people, whatever it looks
+// like.
+var isProse = map[string]bool{
+	"text": true, "caption": true, "question": true, "explanation": true, "description": true, "short_description": true,
+	"title": true, "name": true, "payload": true, "message": true, "custom_title": true, "provider_data": true,
+}
+
+// allows reports whether a chat may be named. Only the spellings that can be
+// told for sure count.
+func (n *named) allows(chat string) bool {
+	if n.chats["*"] {
+		return true
+	}
+	chat = strings.ToLower(strings.TrimSpace(chat))
+	if id, err := strconv.ParseInt(chat, 10, 64); err == nil {
+		return n.chats[strconv.FormatInt(id, 10)]
+	}
+	return strings.HasPrefix(chat, "@") && n.chats[chat]
+}

@@ -1,0 +1,99 @@
+package botserver
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// pushTime bounds one delivery, as Telegram does.
+const pushTime = 60 * time.Second
+
+// pushing is the way to the webhooks: to this machine and the hosts of the
+// settings, by no proxy, following nobody elsewhere.
+type pushing struct {
+	hosts  map[string]bool
+	client *http.Client
+}
+
+func newPushing(hosts []string, push http.RoundTripper) pushing {
+	p := pushing{hosts: map[string]bool{}}
+	for _, h := range hosts {
+		p.hosts[canonicalHost(h)] = true
+	}
+	if push == nil {
+		dialer := &net.Dialer{Timeout: 10 * time.Second}
+		push = &http.Transport{
+			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				return p.dial(ctx, dialer, network, addr)
+			},
+			MaxIdleConnsPerHost: defaultHookConns,
+			IdleConnTimeout:     time.Minute,
+		}
+	}
+	p.client = &http.Client{
+		Transport: push, Timeout: pushTime,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return p
+}
+
+func canonicalHost(host string) string {
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+// mayReach reports whether updates may be pushed to a host.
+func (p *pushing) mayReach(host string) bool {
+	host = canonicalHost(host)
+	return isThisMachine(host) || p.hosts[host]
+}
+
+func isThisMachine(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// dial connects to a host that may be reached. Names of this machine are never
+// looked up, and both families are tried: which one a program listens on, and
+// which one localhost means, differs from library to library.
+func (p *pushing) dial(ctx context.Context, dialer *net.Dialer, network, addr string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	host = canonicalHost(host)
+	if !p.mayReach(host) {
+		return nil, errors.New("the host isn't one that may be reached")
+	}
+	if !isThisMachine(host) {
+		return dialer.DialContext(ctx, network, net.JoinHostPort(host, port))
+	}
+	var all error
+	for _, ip := range loopbacks(host) {
+		conn, err := dialer.DialContext(ctx, network, net.JoinHostPort(ip, port))
+		if err == nil {
+			return conn, nil
+		}
+		all = errors.Join(all, err)
+	}
+	return nil, all
+}
+
+// loopbacks are the addresses that a name of this machine may mean.
+func loopbacks(host string) []string {
+	const four, six = "127.0.0.1", "::1"
+	switch ip, err := netip.ParseAddr(host); {
+	case err != nil, host == four:
+		return []string{four, six}
+	case ip.Is6() && !ip.Is4In6():
+		return []string{six, four}
+	}
+	return []string{host, six}
+}
