@@ -50,7 +50,9 @@ func (s *Server) hold(c *call) {
 		succeedWith(c.w, http.StatusAccepted, marshal(map[string]any{"job_id": t.id, "state": t.state}))
 		return
 	}
-	// Nothing of the call is needed any more: hundreds may wait here.
+	// Nothing of the call is needed any more, and hundreds may wait here. Files
+	// that are still its own came once more with a call that is known.
+	c.upload.drop()
 	bot, w, r, most := c.Bot, c.w, c.r, s.waitOf(c)
 	c.params, c.upload, job = nil, &upload{}, spool.NewJob{}
 	done, err := s.await(r.Context(), t.id, most)

@@ -13,6 +13,8 @@ const (
 	// unreadFor is how long after its end a job can be joined whose end nobody
 	// has read.
 	unreadFor = 60 * time.Second
+	// settleTime is how long it may take to notice that a caller has hung up.
+	settleTime = 100 * time.Millisecond
 	// readDelay is when at the latest it is stored which ends have been read. A
 	// later call stores it on its way, so that a busy bot pays nothing for it.
 	// If we stop before, the same call made once more within a minute gets the
@@ -58,13 +60,21 @@ type ticket struct {
 // end, or makes a new one. Two callers who wait are two messages.
 func (s *Server) join(c *call, job spool.NewJob) (*ticket, error) {
 	t := &ticket{joins: s.joins, bot: c.Bot.Spool, sum: fingerprint(c)}
-	defer s.joins.lock(t.sum)()
-	ids, err := t.bot.Unread(t.sum, unreadFor)
-	if err != nil {
-		return nil, err
+	unlock := s.joins.lock(t.sum)
+	defer func() { unlock() }()
+	found, err := t.find()
+	if err != nil || t.id != 0 {
+		return t, err
 	}
-	if t.id = s.joins.take(t.bot, ids); t.id != 0 {
-		return t, nil
+	if found > 0 {
+		// Somebody waits for the same call. It may be this caller's own former
+		// connection, whose end has not been noticed yet.
+		unlock()
+		s.pause(c.r.Context(), settleTime)
+		unlock = s.joins.lock(t.sum)
+		if _, err := t.find(); err != nil || t.id != 0 {
+			return t, err
+		}
 	}
 	job.Print = t.sum[:]
 	s.joins.flushSoon(t.bot)
@@ -75,6 +85,24 @@ func (s *Server) join(c *call, job spool.NewJob) (*ticket, error) {
 	t.id, t.state = made.ID, made.State
 	s.joins.take(t.bot, []int64{t.id})
 	return t, nil
+}
+
+// find takes the first job of the same call that has no caller, and counts all
+// whose end is unread.
+func (t *ticket) find() (found int, err error) {
+	ids, err := t.bot.Unread(t.sum, unreadFor)
+	t.id = t.joins.take(t.bot, ids)
+	return len(ids), err
+}
+
+// pause waits for d, or less when the caller goes away.
+func (s *Server) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // lock is held from the look for a job to the commit of a new one.

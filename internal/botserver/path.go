@@ -25,7 +25,7 @@ func parsePath(path string) (t target, ok bool) {
 		return target{}, false
 	}
 	t.token, rest, found = strings.Cut(rest, "/")
-	if !found || t.token == "" {
+	if !found {
 		return target{}, false
 	}
 	rest = strings.TrimLeft(rest, "/")

@@ -16,6 +16,8 @@ const defaultMaxWait = 10 * time.Minute
 // Caller is a bot's way to Telegram.
 type Caller interface {
 	Call(ctx context.Context, r botapi.Request) botapi.Seen
+	// Fetch begins to fetch a file.
+	Fetch(ctx context.Context, method, path string, header http.Header) (*http.Response, error)
 }
 
 // Bot is one bot that can work.

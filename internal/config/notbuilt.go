@@ -18,10 +18,7 @@ type unbuilt struct {
 // It is the table of load, and of nothing else.
 func notBuilt() []unbuilt {
 	return []unbuilt{
-		{key: "store.max_upload"},
-		{key: "api.hosts"},
 		{key: "api.webhook_hosts"},
-		{key: "api.max_wait"},
 		{key: "api.admin_token_file"},
 		{key: "monitor.name"},
 		{key: "monitor.heartbeat_url"},

@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tgspool/tgspool/internal/botserver"
 	"github.com/tgspool/tgspool/internal/config"
 	"github.com/tgspool/tgspool/internal/localapi"
 	"github.com/tgspool/tgspool/internal/manage"
@@ -68,6 +69,7 @@ type daemon struct {
 	bots    *directory
 	backups *backups
 	server  *localapi.Server
+	botapi  *botserver.Server // the bot endpoint
 
 	reloads chan reloadRequest
 	tokens  chan tokenRequest
@@ -143,6 +145,9 @@ func (d *daemon) start(ctx context.Context) error {
 		return storeError(err)
 	}
 	d.store = store
+	if err := store.TidyFiles(); err != nil {
+		d.log.LogAttrs(ctx, slog.LevelWarn, "orphaned uploads are left", slog.Any("err", err))
+	}
 	d.lookAtDisk()
 	d.backups = newBackups(store, d.cfg, d.log.With(slog.String("component", "backup")))
 	d.bots = newDirectory(d)
@@ -169,13 +174,14 @@ func (d *daemon) listen(ctx context.Context) error {
 		BackupError: d.backups.trouble,
 		Logger:      d.log.With(slog.String("component", "api")),
 	})
+	d.botapi = d.newBotAPI()
 	var ends []localapi.Endpoint
 	for _, l := range d.cfg.API.Listen {
 		ends = append(ends, localapi.Endpoint{Addr: l.Addr, Serve: l.Serve})
 	}
 	var err error
 	d.server, err = localapi.Listen(ctx, localapi.Config{
-		Endpoints: ends, Passed: d.passed, Manage: d.withTokens(api), Logger: d.log.With(slog.String("component", "api")),
+		Endpoints: ends, Passed: d.passed, Manage: d.withTokens(api), Bot: d.serveBots, Logger: d.log.With(slog.String("component", "api")),
 	})
 	switch {
 	case err == nil:
@@ -259,6 +265,7 @@ func (d *daemon) stop(stopServing context.CancelFunc, served <-chan struct{}) er
 	d.stopWork()
 	<-drained
 	<-served
+	d.botapi.Close()
 	if err := d.store.Close(); err != nil {
 		return exit(exitStore, err)
 	}

@@ -55,6 +55,8 @@ type Config struct {
 	Passed map[string]net.Listener
 	// Manage is the management API with its health checks.
 	Manage http.Handler
+	// Bot makes the bot endpoint for a listener; nil: it isn't served.
+	Bot func(BotAccess) http.Handler
 	// Grace is how long requests under way may go on at a stop; 0: 5 s.
 	Grace time.Duration
 	// Logger may be nil.

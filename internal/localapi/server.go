@@ -25,6 +25,7 @@ const (
 // Serve.
 type Server struct {
 	manage http.Handler
+	bot    func(BotAccess) http.Handler
 	grace  time.Duration
 	log    *slog.Logger
 	faces  []face
@@ -39,7 +40,7 @@ type face struct {
 }
 
 func newServer(c Config) *Server {
-	s := &Server{manage: c.Manage, grace: c.Grace, log: c.Logger}
+	s := &Server{manage: c.Manage, bot: c.Bot, grace: c.Grace, log: c.Logger}
 	if s.grace == 0 {
 		s.grace = defaultGrace
 	}
@@ -52,11 +53,15 @@ func newServer(c Config) *Server {
 // add prepares the server of one listener.
 func (s *Server) add(e Endpoint, l net.Listener) {
 	d := newDrain()
+	handler, header := s.handler(e, l), maxHeaderBytes
+	if s.bot != nil && e.serves(RoleBot) {
+		handler, header = withBot(s.bot(accessOf(l)), handler), maxBotHeader
+	}
 	s.faces = append(s.faces, face{endpoint: e, listener: l, drain: d, http: &http.Server{
-		Handler:           s.handler(e, l),
+		Handler:           handler,
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
+		MaxHeaderBytes:    header,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 		ConnContext:       withPeer,
 		ConnState:         d.track,
@@ -113,7 +118,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	for _, f := range s.faces {
 		f.http.BaseContext = func(net.Listener) context.Context { return waits }
 		serving.Go(func() {
-			if err := f.http.Serve(f.listener); !stopping.Load() {
+			if err := f.http.Serve(s.accepting(f)); !stopping.Load() {
 				broken <- fmt.Errorf("serving %s: %w", f.endpoint.Addr, err)
 			}
 		})
@@ -129,6 +134,14 @@ func (s *Server) Serve(ctx context.Context) error {
 	serving.Wait() // from here on every accepted connection is known
 	s.shutdown(context.WithoutCancel(ctx))
 	return err
+}
+
+// accepting is where a face takes its connections from.
+func (s *Server) accepting(f face) net.Listener {
+	if s.bot != nil && f.endpoint.serves(RoleBot) {
+		return shapedListener{f.listener}
+	}
+	return f.listener
 }
 
 // shutdown lets all connections end, and ends what is left after the grace.
