@@ -20,21 +20,21 @@ const attach = "attach://"
 // parameters, the contents of the files. It leaves out what libraries make up
 // afresh each time: boundaries, the order of parameters, and the names by which
 // parameters point at files.
-func fingerprint(c *call) (sum [spool.PrintSize]byte) {
+func fingerprint(bot int64, client, method string, p *Params, u *upload) (sum [spool.PrintSize]byte) {
 	h := sha256.New()
-	add(h, strconv.FormatInt(c.Bot.Spool.ID(), 10), c.Client, c.method.Name)
+	add(h, strconv.FormatInt(bot, 10), client, method)
 	files := map[string]string{} // by field: content and name
-	for i, f := range c.upload.files {
-		files[f.Field] = hex.EncodeToString(c.upload.sums[i][:]) + " " + f.Name
+	for i, f := range u.files {
+		files[f.Field] = hex.EncodeToString(u.sums[i][:]) + " " + f.Name
 	}
 	used := map[string]bool{}
-	names := make([]string, 0, len(c.params.fields))
-	for name := range c.params.fields {
+	names := make([]string, 0, len(p.fields))
+	for name := range p.fields {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		add(h, name, withoutNames(plain(c.params.fields[name]), files, used))
+		add(h, name, withoutNames(plain(p.fields[name]), files, used))
 	}
 	rest := make([]string, 0, len(files))
 	for field, file := range files {

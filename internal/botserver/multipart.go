@@ -16,7 +16,7 @@ import (
 // the standard parser refuses, and then drops the part without a word: file
 // names without quotes, with blanks, with letters of all countries. So the
 // header is read here.
-func readMultipart(body io.Reader, boundary string, g *gathering, up *upload) error {
+func readMultipart(body io.Reader, boundary string, g *gathering, up files) error {
 	if boundary == "" {
 		if n, err := io.Copy(io.Discard, body); err != nil || n == 0 {
 			return err
@@ -45,7 +45,7 @@ func readMultipart(body io.Reader, boundary string, g *gathering, up *upload) er
 	}
 }
 
-func readPart(part *multipart.Part, g *gathering, up *upload) error {
+func readPart(part *multipart.Part, g *gathering, up files) error {
 	d := parseDisposition(part.Header.Get("Content-Disposition"))
 	if d.isFile {
 		return up.take(d.name, d.file, part)
@@ -84,7 +84,7 @@ func parseDisposition(header string) (d disposition) {
 		key = strings.ToLower(strings.Trim(key, " \t;"))
 		value, rest = cutValue(strings.TrimLeft(value, " \t"))
 		switch {
-		case key == "name":
+		case key == "name" && d.name == "":
 			d.name = strings.ToValidUTF8(value, "\uFFFD")
 		case key == "filename*":
 			if name, ok := decodeExtended(value); ok {

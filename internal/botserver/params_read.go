@@ -27,10 +27,20 @@ const (
 	bodyTime  = 2 * time.Minute
 )
 
+// files takes the files of a form.
+type files interface {
+	// limit is how many bytes all of them may have.
+	limit() int64
+	// has reports whether one came under that name.
+	has(field string) bool
+	// take takes one in while it comes.
+	take(field, name string, content io.Reader) error
+}
+
 // read reads the parameters of a request, whatever form they come in, and hands
 // files to up. It returns at the end of the body, so that from then on the
 // server notices a hang-up.
-func read(w http.ResponseWriter, r *http.Request, up *upload) (*Params, error) {
+func read(w http.ResponseWriter, r *http.Request, up files) (*Params, error) {
 	g := &gathering{}
 	if err := g.addForm(r.URL.RawQuery); err != nil {
 		return nil, err
@@ -41,12 +51,12 @@ func read(w http.ResponseWriter, r *http.Request, up *upload) (*Params, error) {
 	return g.params(up.has), nil
 }
 
-func readBody(w http.ResponseWriter, r *http.Request, g *gathering, up *upload) error {
+func readBody(w http.ResponseWriter, r *http.Request, g *gathering, up files) error {
 	kind, options, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	isForm := err == nil && kind == "multipart/form-data"
 	limit := int64(maxParams)
 	if isForm {
-		limit = up.max + formSlack
+		limit = up.limit() + formSlack
 	}
 	if r.ContentLength > limit {
 		w.Header().Set("Connection", "close") // the rest isn't read

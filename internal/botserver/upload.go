@@ -35,6 +35,9 @@ type upload struct {
 	size  int64
 }
 
+// limit is how many bytes all files may have.
+func (u *upload) limit() int64 { return u.max }
+
 // has reports whether a file came under that name.
 func (u *upload) has(field string) bool {
 	for _, f := range u.files {
