@@ -56,6 +56,7 @@ func (d *daemon) reload(ctx context.Context) (manage.Reload, error) {
 	}
 	d.bots.reloadTLS(ctx)
 	d.backups.use(cfg)
+	d.useClients(cfg)
 	d.level.Set(logLevel(cfg.Log.Level))
 	d.log.LogAttrs(ctx, slog.LevelInfo, "settings reloaded", slog.Any("reason", done.Applied))
 	d.warn(ctx, cfg)
@@ -72,8 +73,14 @@ func (r *directory) apply(ctx context.Context, c config.Bot) {
 	r.mu.RLock()
 	b := r.bots[c.Name]
 	r.mu.RUnlock()
-	if b == nil || b.broken != "" {
-		return // new bots, and tokens that have come, count after a restart
+	if b == nil {
+		return // new bots count after a restart
+	}
+	if b.broken != "" { // they count when it gets a token
+		b.mu.Lock()
+		b.cfg = c
+		b.mu.Unlock()
+		return
 	}
 	if err := b.setRouter(c); err != nil {
 		b.log.LogAttrs(ctx, slog.LevelError, "the new handlers are refused", slog.Any("err", err))

@@ -204,9 +204,13 @@ func (c *checker) inReady(b *Bot) {
 	})
 }
 
+// setAsideNote begins what is said of a record that was damaged once. It is out
+// of the way: nothing has to be done about it.
+const setAsideNote = "a damaged record was set aside"
+
 func (c *checker) damaged() {
 	_ = c.t.bucket(bDamaged).ForEach(func(k, _ []byte) error {
-		c.say("a damaged record was set aside: %x", k)
+		c.say("%s: %x", setAsideNote, k)
 		return nil
 	})
 	if err := c.t.s.checkPages(c.t.tx); err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -36,6 +38,9 @@ func Repair(ctx context.Context, o Options) (Recovery, error) {
 		if err != nil {
 			return err
 		}
+		if err := f.finishRecovery(ctx, o); err != nil {
+			return err
+		}
 		kept = f.asideName("unrepaired")
 		if err := copyFile(ctx, f.path, kept); err != nil {
 			return fmt.Errorf("keeping a copy of spool %q: %w", f.path, err)
@@ -59,6 +64,18 @@ func Repair(ctx context.Context, o Options) (Recovery, error) {
 	return Recovery{At: instantOf(rec.At), Reason: rec.Reason, MovedTo: kept, Held: rec.Held, Dead: rec.Dead}, s.Close()
 }
 
+// finishRecovery ends a restore that was cut off: a repair in its place would
+// let go out what its fence has yet to hold.
+func (f *files) finishRecovery(ctx context.Context, o Options) error {
+	s := &Store{path: f.path, log: f.log, bots: map[string]*Bot{}}
+	s.trouble.ended = make(chan struct{})
+	s.past.files = f
+	if err := s.mapFile(ctx, o); err != nil {
+		return err
+	}
+	return s.db.Close()
+}
+
 // inspect checks a file that nobody changes.
 func inspect(path string) (problems []string, err error) {
 	found, err := examine(path, true)
@@ -72,6 +89,7 @@ func inspect(path string) (problems []string, err error) {
 		return append(problems, fmt.Sprintf("the file has version %d; the next start brings it to %d", found.version, schemaVersion)), nil
 	}
 	more, err := compare(path)
+	more = slices.DeleteFunc(more, func(p string) bool { return strings.HasPrefix(p, setAsideNote) })
 	return append(problems, more...), err
 }
 

@@ -26,7 +26,7 @@ var shapes = map[string]shape{
 	"queue": {15, 17, false}, "ready": {11, 12, false}, "key": {18, 16, false},
 	"chat": {6, anyLen, true}, "alias": {0, 4, false},
 	"inbox": {10, anyLen, true}, "inended": {11, anyLen, true}, "inbody": {10, anyLen, true}, "inlease": {10, anyLen, true},
-	"inqueue": {18, 16, false}, "inready": {18, 8, false}, "inpull": {10, 9, false}, "seen": {10, 8, false}, "timer": {19, 0, false},
+	"inqueue": {18, 16, false}, "inready": {18, 8, false}, "inpull": {10, 9, false}, "seen": {10, anyLen, false}, "timer": {19, 0, false},
 }
 
 // smallBuckets are those that a start needs whole and that stay small. Where

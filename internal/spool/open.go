@@ -277,7 +277,7 @@ func (s *Store) mapFile(ctx context.Context, o Options) error {
 		maxSize = defaultMaxSize
 	}
 	err := guarded(func() (err error) {
-		if s.db, err = bolt.Open(s.path, 0o600, boltOptions(maxSize)); err == nil {
+		if s.db, err = bolt.Open(s.path, 0o600, boltOptions(maxSize+drainRoom)); err == nil {
 			s.db.AllocSize = growBy
 		}
 		return err

@@ -184,17 +184,37 @@ func (t *txn) sweepBySize() {
 		return
 	}
 	for n := 0; s.endedBytes() > keep/100*98 && n < sweepBatch; { // what is left goes with the next commit
-		oldest, at := stand{}, int64(0)
-		for _, st := range t.stands() {
-			if u, ok := t.oldest(st); ok && (oldest.b == nil || u < at) {
-				oldest, at = st, u
-			}
+		oldest := t.oldestStand(false)
+		if oldest.b == nil && keep == s.keepSize {
+			oldest = t.oldestStand(true)
 		}
 		if oldest.b == nil {
-			return
+			return // what is dead waits for a person, also when there is no room
 		}
 		n += t.sweepStand(oldest, 16, func(int64) bool { return true })
 	}
+}
+
+// oldestStand finds where the oldest record stands, among the dead ones or
+// among the others; its bot is nil when there is none.
+func (t *txn) oldestStand(dead bool) (oldest stand) {
+	at := int64(0)
+	for _, st := range t.stands() {
+		if st.dead() != dead {
+			continue
+		}
+		if u, ok := t.oldest(st); ok && (oldest.b == nil || u < at) {
+			oldest, at = st, u
+		}
+	}
+	return oldest
+}
+
+func (st stand) dead() bool {
+	if string(st.bucket) == string(bEnded) {
+		return st.state == Dead.code()
+	}
+	return st.state == UpdateDead.code()
 }
 
 // oldest is when the first record of a stand ended.

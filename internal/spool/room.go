@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -20,6 +21,10 @@ const (
 	// smallJob is the size in bytes up to which jobs are tried even when the
 	// store is full, so that "disk full" can be said.
 	smallJob = 8 << 10
+	// drainRoom is by how many bytes the file may pass its limit for the sake of
+	// what ends something: at the limit even a claim needs pages, and bbolt wants
+	// growBy more than it uses.
+	drainRoom = 4 * growBy
 )
 
 // filling says what a transition adds. A full store turns away what adds much;
@@ -34,9 +39,13 @@ const (
 
 // room is what the writer knows of the space that is left.
 type room struct {
-	limit int64 // of the file, in bytes
-	disk  bool  // the disk is full
-	size  bool  // the file is near its limit
+	limit        int64 // of the file, in bytes
+	disk         bool  // the disk is full
+	freeWhenFull int64 // what the file system called free then
+	tryAt        int64 // when a disk that seems to have room is tried again
+	pause        time.Duration
+	size         bool // the file is near its limit
+	over         bool // it is at its limit
 }
 
 func (s *Store) reservePath() string { return filepath.Join(s.Dir(), "spool.reserve") }
@@ -71,15 +80,36 @@ func writeReserve(path string) error {
 
 // admit answers at once what a full store doesn't take, and returns the rest.
 func (s *Store) admit(batch []*op) []*op {
-	if s.room.disk && s.disk.free() >= roomAgain {
+	if s.room.disk && s.roomIsBack() {
 		s.room.disk = false
 		s.keepReserve()
 		s.log.Info("the disk has room again")
 	}
-	if !s.room.disk && !s.room.size {
-		return batch
+	switch {
+	case s.room.over, s.room.disk && s.spare() < reserveSize/2:
+		return turnAway(batch, addsSmall)
+	case s.room.disk, s.room.size:
+		return turnAway(batch, addsMuch)
 	}
-	return turnAway(batch, addsMuch)
+	return batch
+}
+
+// roomIsBack looks whether a full disk isn't full any more. Where the file
+// system says that there is room and takes nothing (a quota), only another try
+// can tell, each later than the last.
+func (s *Store) roomIsBack() bool {
+	free, now := s.disk.free(), s.clock.now()
+	if free < roomAgain || free < s.room.freeWhenFull+roomAgain/2 && now < s.room.tryAt {
+		return false
+	}
+	return true
+}
+
+// spare is what is left for ending what is queued, in bytes: free space, and
+// free pages of the file.
+func (s *Store) spare() int64 {
+	stats := s.db.Stats()
+	return s.disk.free() + int64(stats.FreePageN+stats.PendingPageN)*int64(s.db.Info().PageSize)
 }
 
 // turnAway answers all that adds at least as much as told with ErrFull.
@@ -101,6 +131,9 @@ func turnAway(batch []*op, least filling) []*op {
 func (s *Store) noRoom(batch []*op) ([]*op, bool) {
 	if !s.room.disk {
 		s.room.disk = true
+		s.room.freeWhenFull = s.disk.free()
+		s.room.pause = min(max(2*s.room.pause, 15*time.Second), 5*time.Minute)
+		s.room.tryAt = s.clock.now() + int64(s.room.pause)
 		s.health.full.Store(true)
 		s.log.Error("the disk is full: nothing new is taken, what is queued still goes out", slog.String("path", s.Dir()))
 		_ = os.Remove(s.reservePath())
@@ -134,6 +167,7 @@ func (s *Store) measure(size int64) {
 	// From nine tenths on only what ends something goes on, with a margin, so
 	// that it doesn't flutter.
 	s.room.size = used > s.room.limit/10*9 || was && used > s.room.limit/100*85
+	s.room.over = used > s.room.limit/100*97
 	s.health.full.Store(s.room.disk || s.room.size)
 	if s.room.size && !was {
 		s.log.Error("the spool is near its max_size: nothing new is taken, what is queued still goes out",

@@ -85,8 +85,17 @@ func TestRoom_AFullDiskTakesNothingNewAndStillDelivers(t *testing.T) {
 		if _, err := b.Settle(ctx, c, Verdict{State: Done}); err != nil {
 			t.Fatalf("settling on a full disk: %v", err)
 		}
+		d.free = reserveSize // what the reserve has given back
 		if _, err := b.Enqueue(ctx, job("1", "disk full!")); err != nil {
 			t.Errorf("a small job on a full disk: %v", err)
+		}
+		d.free = 0
+		if spare := s.spare(); spare < reserveSize/2 {
+			if _, err := b.Enqueue(ctx, job("1", "one more")); !errors.Is(err, ErrFull) {
+				t.Errorf("a small job that delivering needs the room of: %v", err)
+			}
+		} else {
+			t.Fatalf("%d bytes are spare", spare)
 		}
 		if _, err := b.Enqueue(ctx, job("1", strings.Repeat("x", 9000))); !errors.Is(err, ErrFull) {
 			t.Errorf("a big job on a full disk: %v", err)
@@ -116,7 +125,7 @@ func TestRoom_WhenNothingHelpsEveryoneIsToldAndNothingIsHalfDone(t *testing.T) {
 		if _, err := b.Enqueue(ctx, job("1", "a")); !errors.Is(err, ErrFull) {
 			t.Errorf("enqueue: %v", err)
 		}
-		d.fail = 0
+		d.fail, d.free = 0, reserveSize
 		out, err := b.Enqueue(ctx, job("1", "b"))
 		if err != nil || out[0].Job.ID != 1 {
 			t.Errorf("the next one: %+v %v", out, err)
@@ -196,6 +205,40 @@ func TestRoom_NearItsLimitTheFileOnlyDrains(t *testing.T) {
 		}
 		if problems, err := s.Check(); err != nil || len(problems) > 0 {
 			t.Errorf("check: %v %v", problems, err)
+		}
+	})
+}
+
+// Here a commit is done and says that it isn't: what a sync of the file's head
+// that fails looks like, when the head itself is written.
+func TestRoom_ACommitThatStandsAlthoughItFailedIsOne(t *testing.T) {
+	onScarce(t, func(t *testing.T, s *Store, b *Bot, d *scarce) {
+		late := 1
+		s.disk.commit = func(tx *bolt.Tx) error {
+			err := tx.Commit()
+			if late > 0 {
+				late--
+				return errors.Join(err, fmt.Errorf("fdatasync: %w", syscall.EIO))
+			}
+			return err
+		}
+		first, err := b.Enqueue(t.Context(), job("1", "a"))
+		if err != nil {
+			t.Fatalf("the job is on disk, and its caller hears: %v", err)
+		}
+		second, err := b.Enqueue(t.Context(), job("2", "b"))
+		if err != nil || second[0].Job.ID == first[0].Job.ID {
+			t.Errorf("the next job: %+v %v", second, err)
+		}
+		late = 1
+		if _, err := b.Intake(t.Context(), update(1)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Intake(t.Context(), update(2)); err != nil {
+			t.Fatal(err)
+		}
+		if page, err := b.Updates(UpdateFilter{}); err != nil || len(page.Items) != 2 {
+			t.Errorf("updates: %+v %v", page, err)
 		}
 	})
 }

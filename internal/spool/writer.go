@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
@@ -205,9 +206,12 @@ func (s *Store) attempt(batch []*op) (errs []error, bad int, next int64, err err
 		t.finish()
 		return errs, -1, next, nil
 	}
-	size := tx.Size()
+	size, id := tx.Size(), tx.ID()
 	s.health.syncing.Store(true)
 	err = s.disk.commit(tx)
+	if err != nil && s.stands(id) {
+		err = s.confirm(err)
+	}
 	s.health.syncing.Store(false)
 	if err != nil {
 		t.abandon()
@@ -217,6 +221,37 @@ func (s *Store) attempt(batch []*op) (errs []error, bad int, next int64, err err
 	s.measure(size)
 	t.finish()
 	return errs, -1, next, nil
+}
+
+// stands reports whether a transaction whose commit has failed is what the file
+// says all the same: only the sync of its head has failed. Memory that is put
+// back then would give the same ids to others.
+func (s *Store) stands(id int) (stands bool) {
+	_ = s.db.View(func(tx *bolt.Tx) error { // without a transaction nothing stands
+		stands = tx.ID() >= id
+		return nil
+	})
+	return stands
+}
+
+// confirm makes a transaction that stands durable: all but its head is synced
+// already, so that the next head does it. It goes on until that succeeds or the
+// store is closed; then the file is read anew by the next start.
+func (s *Store) confirm(cause error) error {
+	s.tellTrouble(s.fault(cause))
+	for pause := time.Second; ; pause = min(2*pause, 16*time.Second) {
+		err := s.db.Update(func(tx *bolt.Tx) error {
+			return tx.Bucket(bMeta).Put(kClock, encode(kClock, s.clock.record()))
+		})
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-s.stop:
+			return err
+		}
+	}
 }
 
 // call runs one transition; faults of the file come back as errors.
