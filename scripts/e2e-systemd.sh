@@ -24,9 +24,9 @@ tell() {
 	if [ $code -ne 0 ]; then
 		echo "== failed in: ${STEP:-no step} (line ${1:-?})" >&2
 		if [ -n "$LEADER" ]; then
-			inside sh -c "journalctl --no-pager --boot | tail -80" >&2 || true
+			inside sh -c "journalctl --no-pager --boot | grep -v telegram | tail -60" >&2 || true
 			inside systemctl --no-pager list-units --all "tgspool*" >&2 || true
-			inside timeout 10 tgspool queue list --all >&2 || true
+			inside timeout 10 tgspool queue list --limit 20 >&2 || true
 		fi
 	fi
 	machine_off

@@ -68,31 +68,38 @@ no_certificates() {
 	inside test ! -e /etc/ssl/certs/ca-certificates.crt || fail "this machine has certificates"
 	openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 \
 		-keyout "$WORK/key.pem" -out "$WORK/cert.pem" 2>/dev/null
-	network openssl s_server -quiet -accept 127.0.0.1:9443 -key "$WORK/key.pem" -cert "$WORK/cert.pem" -www >/dev/null 2>&1 &
-	local server=$!
+	other_on -accept 127.0.0.1:9443 -key "$WORK/key.pem" -cert "$WORK/cert.pem" -www
 	sed -i "s|^api_base = .*|api_base = \"https://127.0.0.1:9443\"|" "$ROOT/etc/tgspool/conf.d/50-e2e.toml"
 	inside systemctl restart tgspool.service
 	eventually 20 "a word about certificates" journal_tells ca-certificates
 	equals "active" active "$(inside systemctl is-active tgspool.service)"
-	kill "$server"
-	wait "$server" 2>/dev/null || true
+	other_off
 	settings
 	usable "certificates aren't asked for"
+}
+
+# other_on ARGS... starts another server in the machine's network.
+other_on() {
+	(exec nsenter -t "$LEADER" -n -- openssl s_server -quiet "$@" >/dev/null 2>&1) &
+	OTHER=$!
+}
+
+other_off() {
+	kill "$OTHER"
+	wait "$OTHER" 2>/dev/null || true
 }
 
 # port_taken: the port of Telegram's own server costs that address, nothing else.
 port_taken() {
 	inside systemctl stop 'tgspool*'
-	network openssl s_server -quiet -accept 127.0.0.1:8081 -nocert -cipher aNULL >/dev/null 2>&1 &
-	local server=$!
+	other_on -accept 127.0.0.1:8081 -nocert -cipher aNULL
 	eventually 10 "the other program" network bash -c ': </dev/tcp/127.0.0.1/8081'
 	inside systemctl start tgspool.service || true
 	equals "the other sockets" "active active" "$(inside systemctl is-active tgspool.socket tgspool-submit.socket | xargs)"
 	local out
 	out=$(refuses inside tgspool status)
 	holds "what a client hears" 8081 "$out"
-	kill "$server"
-	wait "$server" 2>/dev/null || true
+	other_off
 	inside systemctl stop 'tgspool*'
 	inside systemctl start tgspool.service
 	messages_flow "on a port of its own"
