@@ -1,6 +1,7 @@
 package botserver
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -76,12 +77,12 @@ func (s *Server) join(c *call, job spool.NewJob) (*ticket, error) {
 			return t, err
 		}
 	}
-	job.Print = t.sum[:]
-	s.joins.flushSoon(t.bot)
+	job.Print, job.Read = t.sum[:], s.joins.unstored(t.bot)
 	made, err := enqueue(c, job)
 	if err != nil {
 		return nil, err
 	}
+	s.joins.stored(t.bot, job.Read)
 	t.id, t.state = made.ID, made.State
 	s.joins.take(t.bot, []int64{t.id})
 	return t, nil
@@ -168,37 +169,42 @@ func (t *ticket) read() {
 	}
 }
 
-// flushSoon stores what has been read together with what comes next.
-func (j *joins) flushSoon(b *spool.Bot) {
+// unstored lists which ends have been read and aren't stored as such.
+func (j *joins) unstored(b *spool.Bot) []spool.Print {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if t := j.timers[b]; t != nil {
-		t.Reset(0)
-	}
-}
-
-// flush stores which ends have been read.
-func (j *joins) flush(b *spool.Bot) {
-	j.mu.Lock()
-	delete(j.timers, b)
 	prints := make([]spool.Print, 0, len(j.read[b]))
 	for _, p := range j.read[b] {
 		prints = append(prints, p)
 	}
-	j.mu.Unlock()
-	if len(prints) == 0 {
-		return
-	}
-	slices.SortFunc(prints, func(x, y spool.Print) int { return int(x.ID - y.ID) })
-	ctx, cancel := context.WithTimeout(context.Background(), commitTime)
-	defer cancel()
-	err := b.MarkRead(ctx, prints...)
+	slices.SortFunc(prints, func(x, y spool.Print) int { return cmp.Compare(x.ID, y.ID) })
+	return prints
+}
+
+// stored says that they are stored.
+func (j *joins) stored(b *spool.Bot, prints []spool.Print) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, p := range prints {
 		delete(j.read[b], p.ID)
 	}
-	_ = err // a store that can't be written has said so; at worst a repeat gets an old answer
+}
+
+// flush stores which ends have been read, when no call has done so on its way.
+func (j *joins) flush(b *spool.Bot) {
+	j.mu.Lock()
+	delete(j.timers, b)
+	j.mu.Unlock()
+	prints := j.unstored(b)
+	if len(prints) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), commitTime)
+	defer cancel()
+	// A store that can't be written says so by itself; at worst the same call,
+	// made once more within a minute and after a restart, gets the old answer.
+	_ = b.MarkRead(ctx, prints...)
+	j.stored(b, prints)
 }
 
 // Close stores what hasn't been stored. It is called when nobody is served any

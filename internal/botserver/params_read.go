@@ -60,6 +60,9 @@ func readBody(w http.ResponseWriter, r *http.Request, g *gathering, up files) er
 	}
 	if r.ContentLength > limit {
 		w.Header().Set("Connection", "close") // the rest isn't read
+		if isForm {
+			return tooLarge(up.limit())
+		}
 		return tooLarge(limit)
 	}
 	paced := newPaced(w, r.Body, isForm)

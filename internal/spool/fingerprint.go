@@ -67,11 +67,15 @@ func (b *Bot) Unread(sum [PrintSize]byte, within time.Duration) (ids []int64, er
 // call is a new one.
 func (b *Bot) MarkRead(ctx context.Context, prints ...Print) error {
 	return b.s.do(ctx, 32*len(prints), func(t *txn) error {
-		for i := range prints {
-			if k := printKey(b.num, prints[i].Sum[:], prints[i].ID); t.get(bKey, k) != nil {
-				t.del(bKey, k)
-			}
-		}
+		t.markRead(b, prints)
 		return nil
 	})
+}
+
+func (t *txn) markRead(b *Bot, prints []Print) {
+	for i := range prints {
+		if k := printKey(b.num, prints[i].Sum[:], prints[i].ID); t.get(bKey, k) != nil {
+			t.del(bKey, k)
+		}
+	}
 }

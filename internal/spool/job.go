@@ -85,6 +85,9 @@ type NewJob struct {
 
 	ID    int64  // as ReserveJob gave it out; 0: the next one
 	Print []byte // fingerprint of the call, PrintSize bytes; empty: a repeat is a new call
+	// Read are jobs of the bot whose ends have been read, as for MarkRead: stored
+	// on the way, so that it costs no commit of its own.
+	Read []Print
 }
 
 // Queued is the answer to a queued call.

@@ -84,6 +84,7 @@ func (t *txn) admissible(b *Bot, jobs []NewJob) error {
 
 // accept stores one checked call.
 func (t *txn) accept(b *Bot, j *NewJob) Queued {
+	t.markRead(b, j.Read)
 	if id := t.keyHolder(b, j.DedupeKey); id != 0 {
 		if r, err := t.job(id); err == nil {
 			return Queued{Job: t.full(r).view(b.rec.Name, t.s.clock), Duplicate: true}
