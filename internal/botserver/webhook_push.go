@@ -43,11 +43,7 @@ func (s *Server) RunWebhooks(take, work context.Context) {
 	u.mu.Unlock()
 	for _, b := range s.store.Bots() {
 		if b.Attached() {
-			t := u.taker(b)
-			t.mu.Lock()
-			s.loadHookLocked(b, t)
-			s.startHookLocked(t)
-			t.mu.Unlock()
+			s.ResumeWebhook(b)
 		}
 	}
 	<-take.Done()
@@ -56,6 +52,16 @@ func (s *Server) RunWebhooks(take, work context.Context) {
 	u.mu.Unlock()
 	loops.Wait()
 	s.pushing.client.CloseIdleConnections()
+}
+
+// ResumeWebhook begins to push to the webhook that was set for a bot, if there
+// is one, where RunWebhooks runs: a bot may get its token long after a start.
+func (s *Server) ResumeWebhook(b *spool.Bot) {
+	t := s.updates.taker(b)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.loadHookLocked(b, t)
+	s.startHookLocked(t)
 }
 
 // hook pushes one bot's updates to where a client wants them.

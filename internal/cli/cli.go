@@ -89,7 +89,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.runCommand(), a.demoCommand(), a.demoHandlerCommand(), a.simulateCommand(), a.sendCommand(), a.callCommand(), a.statusCommand(),
 		a.queueCommand(), a.inboxCommand(), a.chatCommand(), a.dbCommand(), a.configCommand(), a.reloadCommand(), a.versionCommand(), a.docsCommand(),
-		a.setupCommand(), a.tokenCommand(), a.tryCommand(), a.execHandlerCommand(),
+		a.setupCommand(), a.tokenCommand(), a.clientCommand(), a.tryCommand(), a.execHandlerCommand(),
 	)
 	root.SetOut(a.out)
 	root.SetErr(a.stderr)

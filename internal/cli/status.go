@@ -85,6 +85,9 @@ func (a *app) printBot(name string, b manage.BotStatus, now time.Time) {
 	if n := b.Updates[spool.UpdateDead]; n > 0 {
 		a.out.printf("  x        %s dead: tgspool inbox list --state dead\n", plural(int(n), "update"))
 	}
+	if b.Hint != "" {
+		a.out.printf("  hint     %s\n", safe(b.Hint))
+	}
 	for _, h := range b.Handlers {
 		if h.Detail != "" {
 			a.out.printf("  x        handler %s is %s, its updates wait%s\n", safe(h.Name), safe(h.State), detail(h.Detail))

@@ -18,7 +18,6 @@ type unbuilt struct {
 // It is the table of load, and of nothing else.
 func notBuilt() []unbuilt {
 	return []unbuilt{
-		{key: "api.webhook_hosts"},
 		{key: "api.admin_token_file"},
 		{key: "monitor.name"},
 		{key: "monitor.heartbeat_url"},
@@ -36,7 +35,6 @@ func notBuilt() []unbuilt {
 		{key: "bots.NAME.handlers[].denied"},
 		{key: "bots.NAME.handlers[].session"},
 		{key: "bots.NAME.handlers[].answer_callbacks"},
-		{key: "bots.NAME.clients[]"},
 		{key: "bots.NAME.admin"},
 	}
 }

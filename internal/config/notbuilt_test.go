@@ -35,7 +35,7 @@ typing = true
 session = "chat+user"
 answer_callbacks = true
 `,
-		"conf.d/a.toml": "[[bots.home.clients]]\nname = \"bell\"\nmethods = [\"*\"]\nchats = [\"*\"]\ntoken_sha256 = \"" + hash + "\"\n",
+		"conf.d/a.toml": "[bots.home.sender]\nlate_note = \"1m\"\n",
 	})
 	cfg, err := config.Load(path, noEnv)
 	if err != nil {
@@ -49,7 +49,7 @@ answer_callbacks = true
 	for _, key := range []string{
 		"main.toml:2:1: monitor.heartbeat_url", "main.toml:3:1: monitor.offline_after", "main.toml:7:12: bots.home.admin",
 		"main.toml:20:1: bots.home.handlers.typing", "main.toml:21:1: bots.home.handlers.session", "main.toml:22:1: bots.home.handlers.answer_callbacks",
-		"conf.d/a.toml:1:13: bots.home.clients",
+		"conf.d/a.toml:2:1: bots.home.sender.late_note",
 	} {
 		want = append(want, key+": not built yet, has no effect")
 	}

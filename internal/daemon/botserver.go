@@ -14,9 +14,11 @@ import (
 // newBotAPI makes the bot endpoint. What is held there is answered as soon as
 // the daemon begins to stop.
 func (d *daemon) newBotAPI() *botserver.Server {
+	d.clients = botserver.NewClients(d.bots)
+	d.useClients(d.cfg)
 	return botserver.New(botserver.Config{
-		Store: d.store, Bots: d.bots,
-		Hosts: d.cfg.API.Hosts, MaxWait: d.cfg.API.MaxWait, MaxUpload: d.cfg.Store.MaxUpload,
+		Store: d.store, Bots: d.bots, Clients: d.clients,
+		Hosts: d.cfg.API.Hosts, WebhookHosts: d.cfg.API.WebhookHosts, MaxWait: d.cfg.API.MaxWait, MaxUpload: d.cfg.Store.MaxUpload,
 		Stopping: d.take, Logger: d.log.With(slog.String("component", "botapi")),
 	})
 }
@@ -36,7 +38,8 @@ func (r *directory) ByID(id int64) (*botserver.Bot, bool) {
 	b := bots[i]
 	return &botserver.Bot{
 		Name: b.name, Spool: b.spool, Gate: b.gate, Client: b.client, TokenIs: b.client.HasToken,
-		Me: func() []byte { return noteOf(b.spool, noteMe) },
+		Me:             func() []byte { return noteOf(b.spool, noteMe) },
+		AllowedChanged: b.allowedChanged, Upstream: b.upstream,
 	}, true
 }
 

@@ -70,6 +70,7 @@ type daemon struct {
 	backups *backups
 	server  *localapi.Server
 	botapi  *botserver.Server // the bot endpoint
+	clients *botserver.Clients
 
 	reloads chan reloadRequest
 	tokens  chan tokenRequest
@@ -206,6 +207,7 @@ func (d *daemon) serve(ctx context.Context, signals <-chan os.Signal) error {
 	}()
 	d.bots.loops.Go(func() { d.serveUnnamed(d.take) })
 	d.bots.loops.Go(func() { d.backups.run(d.take) })
+	d.bots.loops.Go(func() { d.botapi.RunWebhooks(d.take, d.work) })
 	d.sayHow(ctx)
 	beat := d.notify.heartbeat(d.work, d.healthy, d.statusLine)
 	d.notify.ready(d.statusLine())

@@ -152,7 +152,9 @@ func (r *directory) View(name string) (manage.View, bool) {
 	if !ok {
 		return manage.View{}, false
 	}
-	return b.view(), true
+	v := b.view()
+	v.Hint = b.pullHint(r.d)
+	return v, true
 }
 
 // ResolveChat finds the chat that a name of the settings stands for.

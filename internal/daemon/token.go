@@ -134,6 +134,8 @@ func (r *directory) revive(ctx context.Context, old *bot, token botapi.Token) er
 	r.bots[b.name] = b
 	r.mu.Unlock()
 	b.start(r.d)
+	r.d.useClients(r.d.cfg)
+	r.d.botapi.ResumeWebhook(b.spool)
 	b.log.LogAttrs(ctx, slog.LevelInfo, "the bot has a token and works")
 	return nil
 }

@@ -34,6 +34,9 @@ func (p pollSource) Run(ctx context.Context) error {
 	return p.poller.Run(ctx)
 }
 
+// Kick has Telegram asked for other kinds of updates.
+func (p pollSource) Kick() { p.poller.Kick() }
+
 // State is that of the part at work.
 func (p pollSource) State() intake.Snapshot {
 	if now, done := p.release.State(); !done && now.State != intake.OK {

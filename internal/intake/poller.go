@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/tgspool/tgspool/internal/botapi"
@@ -94,6 +95,9 @@ type Poller struct {
 	misled   bool    // another call's success didn't help us
 	refusal  refusal
 	conflict conflict
+
+	mu  sync.Mutex
+	cut context.CancelFunc // of the poll under way, nil between two
 }
 
 // New returns a poller, which does nothing before Run.
@@ -131,9 +135,12 @@ func (p *Poller) Run(ctx context.Context) error {
 
 // turn makes one call and does what its answer asks for, waits included.
 func (p *Poller) turn(ctx context.Context) error {
+	poll, begun := p.begin(ctx)
 	request := p.request(ctx)
-	seen := p.client.Call(ctx, request)
-	if stopped(ctx) {
+	seen := p.client.Call(poll, request)
+	cut := cutShort(poll, seen)
+	begun()
+	if stopped(ctx) || cut {
 		return nil
 	}
 	outcome := botapi.Classify(botapi.MethodFor("getUpdates"), request.Params, seen)
@@ -150,6 +157,36 @@ func (p *Poller) turn(ctx context.Context) error {
 	p.failed(ctx, outcome, seen)
 	return nil
 }
+
+// Kick has Telegram asked anew at once, as after a change of the note
+// NoteAllowedUpdates: a poll under way is cut, of which nothing is acknowledged.
+func (p *Poller) Kick() {
+	if p.allowed != nil {
+		return // the note doesn't count
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cut != nil {
+		p.cut()
+	}
+}
+
+// begin makes the context of one poll, which Kick ends.
+func (p *Poller) begin(ctx context.Context) (poll context.Context, end func()) {
+	poll, cut := context.WithCancel(ctx)
+	p.mu.Lock()
+	p.cut = cut
+	p.mu.Unlock()
+	return poll, func() {
+		p.mu.Lock()
+		p.cut = nil
+		p.mu.Unlock()
+		cut()
+	}
+}
+
+// cutShort reports whether a poll has ended by Kick or a stop, without an answer.
+func cutShort(poll context.Context, seen botapi.Seen) bool { return stopped(poll) && seen.Err != nil }
 
 // stopped reports whether we are to end, which is no error.
 func stopped(ctx context.Context) bool { return ctx.Err() != nil }

@@ -349,3 +349,27 @@ func TestPoller_FullDiskAcknowledgesNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestPoller_Kick: what a client asks for counts at once, not after the poll
+// under way, and nothing is lost by that.
+func TestPoller_Kick(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *post) {
+		p.poll()
+		after(10 * time.Second)
+		if err := p.bot.SetNote(t.Context(), intake.NoteAllowedUpdates, []byte(`["message","chat_member"]`)); err != nil {
+			t.Fatal(err)
+		}
+		p.poller.Kick()
+		p.poller.Kick()
+		synctest.Wait()
+		if id := p.sim.Feed(0, []byte(`{"chat_member":{"chat":{"id":1,"type":"private"},"from":{"id":1},"date":1}}`)); id == 0 {
+			t.Error("Telegram wasn't asked for the kind")
+		}
+		p.text("one")
+		after(time.Second)
+		if n := len(p.updates()); n != 2 {
+			t.Errorf("%d updates", n)
+		}
+		p.wantState(intake.OK, "")
+	})
+}

@@ -48,6 +48,8 @@ type View struct {
 	RateOpensAt time.Time
 	// Handlers are those that have a program, in the order of the settings.
 	Handlers []Handler
+	// Hint is what of the settings hardly is meant, seen at work; mostly empty.
+	Hint string
 }
 
 // Handler is one handler that has a program.

@@ -46,6 +46,8 @@ type BotStatus struct {
 
 	// Handlers are those that have a program; absent where there are none.
 	Handlers []HandlerStatus `json:"handlers,omitempty"`
+	// Hint is what of the settings hardly is meant, seen at work.
+	Hint string `json:"hint,omitempty"`
 }
 
 // HandlerStatus is one handler that has a program.
@@ -201,6 +203,7 @@ func botStatus(v View, kept spool.BotStatus) BotStatus {
 	if b.Sender.CooldownUntil == nil && kept.CooldownUntil != 0 {
 		b.Sender.CooldownUntil = utc(time.Unix(0, kept.CooldownUntil))
 	}
+	b.Hint = v.Hint
 	for _, h := range v.Handlers {
 		s := HandlerStatus{Name: h.Name, State: handlerOK, Detail: h.Trouble}
 		if h.Trouble != "" {
