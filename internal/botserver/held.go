@@ -86,6 +86,9 @@ func (s *Server) newJob(c *call) (spool.NewJob, error) {
 	if err := readHeaders(c.r.Header, &o, time.Now()); err != nil {
 		return spool.NewJob{}, err
 	}
+	if c.limited() && c.Lane != "" {
+		o.Lane = c.Lane // a limit, not a wish
+	}
 	job, err := outbox.New(c.method.Name, c.params.Raw(), o)
 	if err != nil {
 		return spool.NewJob{}, err
@@ -170,7 +173,7 @@ func (s *Server) waitOf(c *call) time.Duration {
 	if c.MaxWait > 0 {
 		return c.MaxWait
 	}
-	return s.maxWait
+	return s.settings.Load().MaxWait
 }
 
 // accept puts a job on disk that no repeat is to join.
@@ -178,6 +181,10 @@ func (s *Server) accept(c *call, job spool.NewJob) (*ticket, error) {
 	made, err := enqueue(c, job)
 	if err != nil {
 		return nil, err
+	}
+	if c.limited() && made.Origin != job.Origin {
+		// The result of others' jobs is none of its business.
+		return nil, errorf(http.StatusConflict, "tgspool: the key is held by a job of somebody else's")
 	}
 	return &ticket{id: made.ID, state: made.State}, nil
 }

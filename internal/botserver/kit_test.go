@@ -152,6 +152,12 @@ func (k *kit) restart(sending bool) {
 	k.start(sending)
 }
 
+// pass lets time pass, until everything has come to rest at its end.
+func (k *kit) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 func (k *kit) checkStore() {
 	k.t.Helper()
 	problems, err := k.store.Check()

@@ -25,6 +25,7 @@ const (
 const (
 	bodyStall = 30 * time.Second
 	bodyTime  = 2 * time.Minute
+	formTime  = time.Hour // with files
 )
 
 // files takes the files of a form.
@@ -47,6 +48,10 @@ func read(w http.ResponseWriter, r *http.Request, up files) (*Params, error) {
 	}
 	if err := readBody(w, r, g, up); err != nil {
 		return nil, bodyError(err)
+	}
+	// Behind a packed body there may be an end that nobody has seen.
+	if n, err := r.Body.Read(make([]byte, 1)); n > 0 || err != nil && !errors.Is(err, io.EOF) {
+		return nil, errorf(http.StatusBadRequest, "something follows the body")
 	}
 	return g.params(up.has), nil
 }
@@ -177,21 +182,21 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 type paced struct {
 	body  io.Reader
 	ctl   *http.ResponseController
-	until time.Time // when all has to be there; zero: only the pace counts
+	until time.Time // when all has to be there
 }
 
 func newPaced(w http.ResponseWriter, body io.Reader, isForm bool) *paced {
-	p := &paced{body: body, ctl: http.NewResponseController(w)}
-	if !isForm {
-		p.until = time.Now().Add(bodyTime)
+	most := bodyTime
+	if isForm {
+		most = formTime
 	}
-	return p
+	return &paced{body: body, ctl: http.NewResponseController(w), until: time.Now().Add(most)}
 }
 
 // Read reads on within the time that is left.
 func (p *paced) Read(b []byte) (int, error) {
 	at := time.Now().Add(bodyStall)
-	if !p.until.IsZero() && at.After(p.until) {
+	if at.After(p.until) {
 		at = p.until
 	}
 	_ = p.ctl.SetReadDeadline(at) // not every transport of a test has one

@@ -26,7 +26,13 @@ func (s *Server) getMe(c *call) {
 func (s *Server) readThrough(c *call) { s.pass(c) }
 
 // atOnce makes a call that is worthless later: now or not at all.
-func (s *Server) atOnce(c *call) { s.pass(c) }
+func (s *Server) atOnce(c *call) {
+	if paused, _, _ := c.Bot.Gate.Held(gate.Paused); paused {
+		fail(c.w, later(waitPause, "tgspool: sending is paused"))
+		return
+	}
+	s.pass(c)
+}
 
 // pass makes a call by the bot's own client and hands Telegram's answer through
 // as it came. While the bot's cooldown runs Telegram isn't asked.

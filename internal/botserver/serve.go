@@ -43,6 +43,9 @@ type call struct {
 	r      *http.Request
 }
 
+// limited reports whether a client calls that may not do everything.
+func (c *call) limited() bool { return c.Client != "" && !c.Full }
+
 // recover answers when the program is at fault. What was committed stays; the
 // caller hears a 500 and not a closed connection.
 func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +98,7 @@ func (s *Server) knowsHost(r *http.Request) bool {
 	if host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true // none at all is what no browser sends
 	}
-	if slices.ContainsFunc(s.hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
+	if slices.ContainsFunc(s.settings.Load().Hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
 		return true
 	}
 	ip, err := netip.ParseAddr(host)
@@ -137,7 +140,7 @@ func (s *Server) identify(token string, a Access) (Identity, *apiError) {
 
 // serveCall reads a call and hands it to whoever answers its method.
 func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, who Identity, name string) {
-	c := &call{Identity: who, w: w, r: r, upload: &upload{store: s.store, max: s.maxUpload, ctx: r.Context()}}
+	c := &call{Identity: who, w: w, r: r, upload: &upload{store: s.store, max: s.settings.Load().MaxUpload, ctx: r.Context()}}
 	defer func() { c.upload.drop() }()
 	var err error
 	if c.params, err = read(w, r, c.upload); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/tgspool/tgspool/internal/botapi"
@@ -11,7 +12,10 @@ import (
 	"github.com/tgspool/tgspool/internal/spool"
 )
 
-const defaultMaxWait = 10 * time.Minute
+const (
+	defaultMaxWait   = 10 * time.Minute
+	defaultMaxUpload = 50_000_000
+)
 
 // Caller is a bot's way to Telegram.
 type Caller interface {
@@ -90,15 +94,13 @@ type Config struct {
 
 // Server answers the Bot API. Make one with New.
 type Server struct {
-	store     *spool.Store
-	bots      Bots
-	clients   Authorizer
-	hosts     []string
-	maxWait   time.Duration
-	maxUpload int64
-	stopping  context.Context
-	log       *slog.Logger
-	joins     *joins
+	store    *spool.Store
+	bots     Bots
+	clients  Authorizer
+	settings atomic.Pointer[Settings]
+	stopping context.Context
+	log      *slog.Logger
+	joins    *joins
 
 	updates updates
 	pushing pushing
@@ -107,16 +109,11 @@ type Server struct {
 // New returns the endpoint.
 func New(c Config) *Server {
 	s := &Server{
-		store: c.Store, bots: c.Bots, clients: c.Clients, hosts: c.Hosts,
-		joins:   newJoins(),
-		maxWait: c.MaxWait, maxUpload: c.MaxUpload, stopping: c.Stopping, log: c.Logger,
+		store: c.Store, bots: c.Bots, clients: c.Clients,
+		joins:    newJoins(),
+		stopping: c.Stopping, log: c.Logger,
 	}
-	if s.maxWait <= 0 {
-		s.maxWait = defaultMaxWait
-	}
-	if s.maxUpload <= 0 {
-		s.maxUpload = 50_000_000
-	}
+	s.Use(Settings{Hosts: c.Hosts, MaxWait: c.MaxWait, MaxUpload: c.MaxUpload})
 	if s.stopping == nil {
 		s.stopping = context.Background()
 	}
@@ -125,4 +122,22 @@ func New(c Config) *Server {
 	}
 	s.pushing = newPushing(c.WebhookHosts, c.Push)
 	return s
+}
+
+// Settings are what a reload may change.
+type Settings struct {
+	Hosts     []string      // as in Config
+	MaxWait   time.Duration // as in Config
+	MaxUpload int64         // as in Config
+}
+
+// Use takes other settings into use, for the calls that come from now on.
+func (s *Server) Use(c Settings) {
+	if c.MaxWait <= 0 {
+		c.MaxWait = defaultMaxWait
+	}
+	if c.MaxUpload <= 0 {
+		c.MaxUpload = defaultMaxUpload
+	}
+	s.settings.Store(&c)
 }

@@ -22,7 +22,7 @@ import (
 func (h *hook) accepted(work context.Context, lease *spool.Lease, who Identity, resp *http.Response) {
 	body := &noted{ReadCloser: resp.Body}
 	resp.Body = body
-	up := &upload{store: h.s.store, max: h.s.maxUpload, ctx: work}
+	up := &upload{store: h.s.store, max: h.s.settings.Load().MaxUpload, ctx: work}
 	job, err := h.s.readReply(resp, who, up)
 	if body.err != nil || errors.Is(err, errStore) {
 		up.drop()

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tgspool/tgspool/internal/botserver"
+	"github.com/tgspool/tgspool/internal/config"
 	"github.com/tgspool/tgspool/internal/localapi"
 	"github.com/tgspool/tgspool/internal/spool"
 )
@@ -21,6 +22,11 @@ func (d *daemon) newBotAPI() *botserver.Server {
 		Hosts: d.cfg.API.Hosts, WebhookHosts: d.cfg.API.WebhookHosts, MaxWait: d.cfg.API.MaxWait, MaxUpload: d.cfg.Store.MaxUpload,
 		Stopping: d.take, Logger: d.log.With(slog.String("component", "botapi")),
 	})
+}
+
+// botSettings is what a reload changes for the bot endpoint.
+func botSettings(cfg *config.Config) botserver.Settings {
+	return botserver.Settings{Hosts: cfg.API.Hosts, MaxWait: cfg.API.MaxWait, MaxUpload: cfg.Store.MaxUpload}
 }
 
 // serveBots makes the bot endpoint for one listener.

@@ -3,12 +3,19 @@ package spool_test
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tgspool/tgspool/internal/spool"
 )
 
 const minute = time.Minute
+
+// pass lets time pass, until everything has come to rest at its end.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
 
 func printed(text string, sum byte) spool.NewJob {
 	j := message("5", text)
@@ -36,9 +43,9 @@ func TestUnread(t *testing.T) {
 		f.done(f.mustClaim()) // job 1
 		unread(1, 1, 3)
 		f.settle(f.mustClaim(), spool.Verdict{State: spool.Uncertain, Reached: true}) // job 2
-		time.Sleep(minute - time.Second)
+		pass(minute - time.Second)
 		unread(1, 1, 3)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		unread(1, 3)
 		unread(2, 2)
 		if err := f.bot.MarkRead(t.Context(), spool.Print{Sum: [spool.PrintSize]byte{1, 1, 2, 3}, ID: 3}, spool.Print{ID: 99}); err != nil {
@@ -55,7 +62,7 @@ func TestUnread_GoesWithTheRecord(t *testing.T) {
 	bubble(t, spool.Limits{}, func(t *testing.T, f *fixture) {
 		f.enqueue(printed("a", 1))
 		f.done(f.mustClaim())
-		time.Sleep(100 * time.Hour) // retention removes the record
+		pass(100 * time.Hour) // retention removes the record
 		if _, err := f.store.Job(1); err == nil {
 			t.Fatal("the job is still there")
 		}
