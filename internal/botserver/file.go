@@ -58,7 +58,13 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, who Identity,
 		failFile(w, res)
 		return
 	}
-	for _, name := range fileDown {
+	handOn(w, res, cancel, fileDown...)
+}
+
+// handOn hands an answer on as it comes, with some of its header. Without a piece
+// of it for a while it is given up.
+func handOn(w http.ResponseWriter, res *http.Response, cancel func(), header ...string) {
+	for _, name := range header {
 		if v := res.Header.Values(name); len(v) > 0 {
 			w.Header()[name] = v
 		}
@@ -67,7 +73,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, who Identity,
 	stall := time.AfterFunc(fileStall, cancel)
 	defer stall.Stop()
 	if _, err := io.Copy(&pacedWriter{w, stall}, res.Body); err != nil {
-		// Half a file must not look like a whole one.
+		// Half an answer must not look like a whole one.
 		panic(http.ErrAbortHandler)
 	}
 }

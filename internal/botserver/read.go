@@ -21,9 +21,24 @@ func (s *Server) getMe(c *call) {
 	s.readThrough(c)
 }
 
-// readThrough makes a call that changes nothing. It takes its turn in the bot's
-// rate without waiting.
-func (s *Server) readThrough(c *call) { s.pass(c) }
+// readThrough makes a call that changes nothing, and hands its result on as it
+// comes. It takes its turn in the bot's rate without waiting.
+func (s *Server) readThrough(c *call) {
+	q, ok := s.take(c)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithCancel(c.r.Context())
+	defer cancel()
+	answer, seen := c.Bot.Client.Stream(ctx, q)
+	if answer == nil {
+		s.answer(c, q, seen)
+		return
+	}
+	defer func() { _ = answer.Body.Close() }() // it was read as far as it was wanted
+	c.Bot.Gate.Success()
+	handOn(c.w, answer, cancel, "Content-Type", "Content-Length")
+}
 
 // atOnce makes a call that is worthless later: now or not at all.
 func (s *Server) atOnce(c *call) {
@@ -31,21 +46,27 @@ func (s *Server) atOnce(c *call) {
 		fail(c.w, later(waitPause, "tgspool: sending is paused"))
 		return
 	}
-	s.pass(c)
+	if q, ok := s.take(c); ok {
+		s.answer(c, q, c.Bot.Client.Call(c.r.Context(), q))
+	}
 }
 
-// pass makes a call by the bot's own client and hands Telegram's answer through
-// as it came. While the bot's cooldown runs Telegram isn't asked.
-func (s *Server) pass(c *call) {
+// take makes the request of a call that isn't queued. While the bot's cooldown
+// runs Telegram isn't asked.
+func (s *Server) take(c *call) (q botapi.Request, ok bool) {
 	if ok, wait := c.Bot.Gate.TakeEphemeral(time.Now()); !ok {
 		fail(c.w, later(wait, "retry after %d", seconds(wait)))
-		return
+		return q, false
 	}
-	q := botapi.Request{Method: c.method.Name, Params: c.params.Raw()}
+	q = botapi.Request{Method: c.method.Name, Params: c.params.Raw()}
 	for _, f := range c.upload.files {
 		q.Files = append(q.Files, botapi.File{Field: f.Field, Name: f.Name, Path: filepath.Join(s.store.Dir(), f.Path)})
 	}
-	seen := c.Bot.Client.Call(c.r.Context(), q)
+	return q, true
+}
+
+// answer hands what was seen of a call through as it came.
+func (s *Server) answer(c *call, q botapi.Request, seen botapi.Seen) {
 	out := botapi.Classify(c.method, q.Params, seen)
 	s.learn(c.r.Context(), c.Bot, out)
 	if out.Class == botapi.ClassNotTelegram || !seen.BodyComplete || seen.Status == 0 || !envelope(seen.Body) {

@@ -20,6 +20,8 @@ const (
 // Caller is a bot's way to Telegram.
 type Caller interface {
 	Call(ctx context.Context, r botapi.Request) botapi.Seen
+	// Stream makes a call that changes nothing and hands its result over as it comes.
+	Stream(ctx context.Context, r botapi.Request) (*http.Response, botapi.Seen)
 	// Fetch begins to fetch a file.
 	Fetch(ctx context.Context, method, path string, header http.Header) (*http.Response, error)
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/tgspool/tgspool/internal/botapi"
 	"github.com/tgspool/tgspool/internal/botserver"
 	"github.com/tgspool/tgspool/internal/config"
 	"github.com/tgspool/tgspool/internal/localapi"
@@ -62,6 +63,12 @@ func noteOf(b *spool.Bot, name string) []byte {
 func (l *line) HasToken(token string) bool {
 	client, _ := l.now()
 	return client.HasToken(token)
+}
+
+// Stream makes a call that changes nothing.
+func (l *line) Stream(ctx context.Context, r botapi.Request) (*http.Response, botapi.Seen) {
+	client, _ := l.now()
+	return client.Stream(ctx, r)
 }
 
 // Fetch begins to fetch a file.
