@@ -6,10 +6,10 @@ BENCHTIME ?= 1s
 BENCHDIR ?= /var/tmp
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test race lint fuzz bench check e2e
+.PHONY: help build run demo test race lint fuzz bench check deb debcheck e2e e2e-arm64
 
 help: ## list the targets
-	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-7s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 
 build: ## one static binary, bin/tgspool
 	go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/tgspool ./cmd/tgspool
@@ -41,5 +41,14 @@ bench: ## the figures beside floor and peers; CASE=path,rates,… BENCHTIME=1s B
 
 check: test lint ## what should pass before a commit
 
-e2e: build ## the real binary: kill -9 rounds and the demo
+deb: ## Debian packages for arm64, amd64 and armhf, with checksums, in dist/
+	@scripts/deb.sh
+
+debcheck: ## the packages twice: same bytes, small enough, lintian content
+	@scripts/debcheck.sh
+
+e2e: build ## the real binary: kill -9 rounds, the demo, and as root the package on booted Debians
 	@scripts/e2e.sh
+
+e2e-arm64: ## as root: the arm binaries, and the package on an emulated arm64 machine
+	@scripts/e2e-arm64.sh

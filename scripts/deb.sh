@@ -87,12 +87,12 @@ stage() {
 
 # package DEBARCH packs the staged folder with the program for one machine.
 package() {
-	local goarch=$1
-	case $1 in armhf) goarch=arm ;; esac
+	local goarch=$1 deb=$dist/tgspool_${version}-1_$1.deb said
+	[ "$1" != armhf ] || goarch=arm
 	compile "$goarch" "$STAGE/tgspool"
 	chmod 755 "$STAGE/tgspool"
-	PKG_ARCH=$1 bin/nfpm package -f nfpm.yaml -p deb -t "$dist/tgspool_${version}-1_$1.deb"
-	echo "$dist/tgspool_${version}-1_$1.deb: $(stat -c %s "$dist/tgspool_${version}-1_$1.deb") bytes"
+	said=$(PKG_ARCH=$1 bin/nfpm package -f nfpm.yaml -p deb -t "$deb" 2>&1) || { echo "$said" >&2; return 1; }
+	echo "$deb: $(stat -c %s "$deb") bytes"
 }
 
 if [ ! -x bin/nfpm ] || [ tools/nfpm/go.sum -nt bin/nfpm ]; then

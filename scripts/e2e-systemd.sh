@@ -35,16 +35,6 @@ tell() {
 }
 trap 'tell $LINENO' EXIT
 
-need() {
-	local missing=()
-	for pair in systemd-nspawn:systemd-container mmdebstrap:mmdebstrap lintian:lintian jq:jq curl:curl man:man-db; do
-		command -v "${pair%:*}" >/dev/null || missing+=("${pair#*:}")
-	done
-	[ ${#missing[@]} -eq 0 ] && return
-	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-}
-
 # build makes the packages: today's, one that calls itself older, and one whose
 # spool is of a version to come.
 build() {
@@ -88,7 +78,8 @@ installation() {
 }
 
 start=$SECONDS
-need
+scripts/need.sh systemd-nspawn:systemd-container mmdebstrap:mmdebstrap lintian:lintian man:man-db \
+	jq:jq curl:curl openssl:openssl nsenter:util-linux
 step "packages" build
 step "lintian" linted
 [ $# -gt 0 ] || set -- bookworm trixie

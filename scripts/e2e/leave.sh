@@ -65,7 +65,7 @@ remove_and_return() {
 purge() {
 	local out
 	out=$(apt purge tgspool) || fail "$out"
-	equals "what is left" "" "$(inside find / -xdev -path /proc -prune -o -name '*tgspool*' -not -path '/root/*' -not -name tgspool.deb -print)"
+	equals "what is left" "" "$(inside find / -xdev -path /proc -prune -o -name '*tgspool*' -not -path '/root/*' -not -path '/usr/local/*' -print)"
 	equals "settings" "" "$(inside ls /etc/tgspool 2>/dev/null || true)"
 	for user in tgspool tgspool-exec; do
 		inside id "$user" >/dev/null || fail "user $user has gone"

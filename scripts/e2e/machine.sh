@@ -76,9 +76,10 @@ machine_off() {
 	NSPAWN='' LEADER=''
 }
 
-# inside COMMAND... runs in the machine, as root, with a plain environment.
+# inside COMMAND... runs in the machine, as root, with a plain environment. It
+# never lasts longer than what takes longest, a stop that must be forced.
 inside() {
-	nsenter -t "$LEADER" -m -u -i -n -p -C -r -w -- /usr/bin/env -i \
+	timeout 120 nsenter -t "$LEADER" -m -u -i -n -p -C -r -w -- /usr/bin/env -i \
 		PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@" </dev/null
 }
 
@@ -90,7 +91,7 @@ put() {
 }
 
 # network COMMAND... runs one of this machine's programs in the other's network.
-network() { nsenter -t "$LEADER" -n -- "$@"; }
+network() { timeout 60 nsenter -t "$LEADER" -n -- "$@"; }
 
 # show UNIT PROPERTY
 show() { inside systemctl show --property="$2" --value "$1"; }
