@@ -60,7 +60,9 @@ func (s *Server) hold(c *call) {
 	case err == nil && done.State.Open():
 		fail(w, s.notYet(bot, done.ID))
 	case err == nil:
-		if final := answerJob(w, bot, &done); final && r.Context().Err() == nil {
+		// A stop ends the request's context, too, and yet the answer gets through.
+		heard := r.Context().Err() == nil || s.stopping.Err() != nil
+		if final := answerJob(w, bot, &done); final && heard {
 			t.read()
 		}
 	case errors.Is(err, spool.ErrNotFound): // ended, and removed to make room

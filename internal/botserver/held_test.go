@@ -364,6 +364,30 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+func TestHold_ACallInFlightIsAnsweredAtTheStop(t *testing.T) {
+	bubble(t, func(k *kit) {
+		k.sim.AddFault(telegramsim.Fault{Kind: telegramsim.FaultSlow, Delay: 2 * time.Second, Times: 1})
+		inFlight := k.begin(request("sendMessage", "application/json", hello))
+		synctest.Wait()
+		queued := k.begin(request("sendMessage", "application/json", `{"chat_id":7,"text":"behind it"}`))
+		synctest.Wait()
+		k.stopping()
+		inFlight.hangUp() // as the listener does with all requests
+		queued.hangUp()
+		if a := <-queued.done; a.status != 429 || a.json.Parameters.RetryAfter < 1 || a.header.Get("Tgspool-Job") != "2" {
+			t.Errorf("the queued one: answer %d %s", a.status, a.body)
+		}
+		if a := <-inFlight.done; a.status != 200 {
+			t.Errorf("the one in flight: answer %d %s", a.status, a.body)
+		}
+		k.restart(true)
+		k.call("sendMessage", hello) // its answer was heard: this is another one
+		if n := k.sim.CountText(7, "hello"); n != 2 {
+			t.Errorf("sent %d times, want 2", n)
+		}
+	})
+}
+
 func TestHold_ManyAtOnce(t *testing.T) {
 	const callers = 500
 	bubble(t, func(k *kit) {

@@ -71,6 +71,9 @@ func (s *Store) decision(ctx context.Context, id int64, to State, allowed func(*
 		if to == Pending && r.state.Ended() && !t.keyFree(b, r) {
 			return fmt.Errorf("job %d: its dedupe key is held by another job: %w", id, ErrConflict)
 		}
+		if to == Pending && r.state.Ended() && len(r.Files) > 0 {
+			return fmt.Errorf("job %d: its files were removed when it ended: %w", id, ErrConflict)
+		}
 		t.decide(b, r, to, func(r *jobRec) { change(r, t.now) })
 		job = t.full(r).view(b.rec.Name, t.s.clock)
 		return nil

@@ -69,6 +69,17 @@ func TestFiles_LiveAsLongAsTheJob(t *testing.T) {
 	}
 }
 
+func TestFiles_RetryWithoutThemIsRefused(t *testing.T) {
+	bubble(t, spool.Limits{}, func(t *testing.T, f *fixture) {
+		id, _ := f.upload()
+		f.settle(f.mustClaim(), spool.Verdict{State: spool.Dead})
+		if _, err := f.store.Retry(t.Context(), id); !errors.Is(err, spool.ErrConflict) {
+			t.Errorf("retry: %v", err)
+		}
+		f.wantState(id, spool.Dead)
+	})
+}
+
 func TestFiles_UncertainKeepsThem(t *testing.T) {
 	bubble(t, spool.Limits{}, func(t *testing.T, f *fixture) {
 		_, dir := f.upload()
