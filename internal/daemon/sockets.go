@@ -193,7 +193,7 @@ func refuse(ctx context.Context, o Options, passed passedSockets, signals <-chan
 
 // serveUnnamed tells those who knock at a socket that the settings don't name.
 func (d *daemon) serveUnnamed(ctx context.Context) {
-	rest := d.passed.unnamed(d.cfg.API.Listen)
+	rest := d.passed.unnamed(d.started.API.Listen)
 	if len(rest) == 0 {
 		return
 	}
