@@ -6,7 +6,7 @@ BENCHTIME ?= 1s
 BENCHDIR ?= /var/tmp
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test race lint fuzz bench check deb debcheck e2e e2e-arm64
+.PHONY: help build run demo test race lint fuzz bench check deb debcheck e2e e2e-clients e2e-arm64
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -49,6 +49,9 @@ debcheck: ## the packages twice: same bytes, small enough, lintian content
 
 e2e: build ## the real binary: kill -9 rounds, the demo, and as root the package on booted Debians
 	@scripts/e2e.sh
+
+e2e-clients: build ## bots on unmodified libraries from npm and Go, with tgspool and the bots killed
+	@scripts/e2e-clients.sh
 
 e2e-arm64: ## as root: the arm binaries, and the package on an emulated arm64 machine
 	@scripts/e2e-arm64.sh
