@@ -37,9 +37,9 @@ arm_parts() {
 	mkdir -p "$new"
 	# The kernel's package is only unpacked; it would want to make a ramdisk of its own.
 	mmdebstrap --quiet --variant=extract --architectures=arm64 --include=linux-image-cloud-arm64,busybox-static \
-		bookworm "$new/kernel" "${mirror:-http://deb.debian.org/debian}"
+		bookworm "$new/kernel" ${mirror:+"$mirror"}
 	mmdebstrap --quiet --variant=minbase --architectures=arm64 --include=systemd,systemd-sysv,dbus,udev,kmod \
-		bookworm "$new/root" "${mirror:-http://deb.debian.org/debian}"
+		bookworm "$new/root" ${mirror:+"$mirror"}
 	rm -rf "$new/root"/var/lib/apt/lists/* "$new/root"/etc/apt/sources.list
 	: >"$new/root/etc/machine-id"
 	version=$(ls "$new/kernel/lib/modules")

@@ -10,7 +10,7 @@ rootfs() {
 		mkdir -p "$E2E_CACHE"
 		rm -rf "$dir.new"
 		mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,dbus \
-			"$1" "$dir.new" "${mirror:-http://deb.debian.org/debian}" >&2
+			"$1" "$dir.new" ${mirror:+"$mirror"} >&2
 		rm -rf "$dir.new"/var/lib/apt/lists/* "$dir.new"/etc/apt/sources.list "$dir.new"/etc/apt/sources.list.d/*
 		: >"$dir.new/etc/machine-id"
 		mv "$dir.new" "$dir"
