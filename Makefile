@@ -6,7 +6,7 @@ BENCHTIME ?= 1s
 BENCHDIR ?= /var/tmp
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test race lint fuzz bench check deb debcheck e2e e2e-clients e2e-arm64
+.PHONY: help build run demo test race lint fuzz bench check deb debcheck e2e e2e-systemd e2e-clients e2e-arm64
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -47,8 +47,11 @@ deb: ## Debian packages for arm64, amd64 and armhf, with checksums, in dist/
 debcheck: ## the packages twice: same bytes, small enough, lintian content
 	@scripts/debcheck.sh
 
-e2e: build ## the real binary: kill -9 rounds, the demo, and as root the package on booted Debians
+e2e: build ## the real binary: kill -9 rounds, the demo, power cuts
 	@scripts/e2e.sh
+
+e2e-systemd: ## as root: the package on Debians that are booted for it
+	@scripts/e2e-systemd.sh
 
 e2e-clients: build ## bots on unmodified libraries from npm and Go, with tgspool and the bots killed
 	@scripts/e2e-clients.sh

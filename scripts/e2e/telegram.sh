@@ -5,14 +5,17 @@ API=127.0.0.1:9090
 CONTROL=127.0.0.1:9091
 
 # telegram_on starts the simulator as a unit of its own. It is a copy of the
-# program under another name, so that no step of the package touches it.
+# program under another name, so that no step of the package touches it. Each
+# start has a name of its own: systemd forgets an ended one only after a while.
+TELEGRAMS=0
 telegram_on() {
-	inside systemd-run --quiet --unit=telegram --collect /usr/local/bin/telegram simulate \
+	TELEGRAMS=$((TELEGRAMS + 1))
+	inside systemd-run --quiet --unit="telegram-$TELEGRAMS" --collect /usr/local/bin/telegram simulate \
 		--listen "$API" --control "$CONTROL" --token "$TOKEN"
 	eventually 10 "the simulator" sim GET status
 }
 
-telegram_off() { inside systemctl stop telegram; }
+telegram_off() { inside systemctl stop "telegram-$TELEGRAMS"; }
 
 # sim VERB PATH [BODY] speaks to the simulator's control address.
 sim() {
