@@ -20,6 +20,8 @@ type Message struct {
 	// JobID is the job that the daemon has named for it, 0 when a handler asked
 	// for the message.
 	JobID int64
+	// UpdateID is the update that it answers, 0 when it is none's answer.
+	UpdateID int64
 }
 
 // chat is the n-th of the chats that write.
@@ -46,7 +48,7 @@ func Replies(update, from int64) []Message {
 	}
 	var list []Message
 	for n := range minReplies + int(update%replyPattern) {
-		list = append(list, Message{ChatID: to, Text: "update " + strconv.FormatInt(update, 10) + ", reply " + strconv.Itoa(n+1)})
+		list = append(list, Message{ChatID: to, UpdateID: update, Text: "update " + strconv.FormatInt(update, 10) + ", reply " + strconv.Itoa(n+1)})
 	}
 	return list
 }

@@ -15,6 +15,9 @@ func (r Result) Print(w io.Writer) error {
 	p.line("\nchecked against the simulator's own record:\n\n")
 	p.row("in", r.In, "updates, each in the inbox once")
 	p.row("handled", r.Handled, "of them by the handler's program")
+	if r.Late > 0 {
+		p.row("late", r.Late, "queries that had grown too old for an answer on this machine")
+	}
 	p.row("sent", r.Sent, fmt.Sprintf("of %d expected messages have arrived", r.Expected))
 	p.row("lost", r.Lost, "")
 	p.row("doubled", r.Doubled, "")

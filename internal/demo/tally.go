@@ -39,6 +39,7 @@ type Result struct {
 	UncertainArrived int `json:"uncertain_arrived"` // of them
 	Kills            int `json:"kills"`
 
+	Late     int      `json:"-"` // queries that were too old when their turn came: nobody waits for answers to them
 	Expected int      `json:"-"` // messages
 	Allowed  int      `json:"-"` // how many may be uncertain
 	Doubts   []Doubt  `json:"-"` // one for each uncertain job
@@ -61,7 +62,7 @@ func (r Result) OK() bool { return len(r.Problems) == 0 }
 // Tally compares what was asked for with what the spool and the simulator say.
 // It looks at nothing but the record.
 func Tally(r Record) Result {
-	t := tally{record: r, arrivals: map[string][]telegramsim.Arrival{}, jobs: map[string]spool.Job{}}
+	t := tally{record: r, arrivals: map[string][]telegramsim.Arrival{}, jobs: map[string]spool.Job{}, late: map[int64]bool{}}
 	t.Kills, t.Expected = len(r.Kills), len(r.Expected)
 	t.index()
 	t.updates()
@@ -81,6 +82,7 @@ type tally struct {
 	record   Record
 	arrivals map[string][]telegramsim.Arrival // of texts that took effect
 	jobs     map[string]spool.Job             // by text
+	late     map[int64]bool                   // updates that were too old for a handler
 }
 
 func (t *tally) problem(format string, args ...any) {
@@ -113,15 +115,22 @@ func textOf(job spool.Job) string {
 	return params.Text
 }
 
+// staleKinds are what Telegram takes no answer to after a while. On a machine
+// that starts programs slowly one may have to wait too long, and is then rightly
+// not handled.
+var staleKinds = []string{"inline_query", "callback_query", "shipping_query", "pre_checkout_query"}
+
 // updates looks for each update in the inbox.
 func (t *tally) updates() {
 	states := map[int64][]spool.UpdateState{}
+	stale := map[int64]bool{}
 	for _, u := range t.record.Spool.Updates {
 		if u.UpdateID == nil {
 			t.problem("update %d of the inbox is malformed", u.Seq)
 			continue
 		}
 		states[*u.UpdateID] = append(states[*u.UpdateID], u.State)
+		stale[*u.UpdateID] = slices.Contains(staleKinds, u.Kind)
 	}
 	for _, id := range t.record.Updates {
 		switch found := states[id]; {
@@ -132,6 +141,11 @@ func (t *tally) updates() {
 			fallthrough
 		default:
 			t.In++
+			if found[0] == spool.UpdateExpired && stale[id] {
+				t.late[id] = true
+				t.Late++
+				continue
+			}
 			if found[0] != spool.UpdateHandled {
 				t.problem("update %d is %s", id, found[0])
 				continue
@@ -145,6 +159,10 @@ func (t *tally) updates() {
 func (t *tally) messages() {
 	expected := map[string]bool{}
 	for _, m := range t.record.Expected {
+		if t.late[m.UpdateID] {
+			t.Expected--
+			continue
+		}
 		expected[m.Text] = true
 		found, job := t.arrivals[m.Text], t.jobs[m.Text]
 		switch {

@@ -176,6 +176,31 @@ func TestTally_Faults(t *testing.T) {
 	}
 }
 
+// TestTally_Late: a query that was too old when its turn came isn't a fault, and
+// its answers aren't lost; that they were sent all the same would be.
+func TestTally_Late(t *testing.T) {
+	late := func(kind string) demo.Record {
+		r := good()
+		id := int64(102)
+		r.Updates = append(r.Updates, id)
+		r.Spool.Updates = append(r.Spool.Updates, spool.Update{Seq: 3, UpdateID: &id, Kind: kind, State: spool.UpdateExpired})
+		r.Expected = append(r.Expected, demo.Message{ChatID: 5, Text: "too late", UpdateID: id})
+		return r
+	}
+	got := demo.Tally(late("inline_query"))
+	if !got.OK() || got.Late != 1 || got.Lost != 0 || got.Expected != 5 || got.In != 3 || got.Handled != 2 {
+		t.Errorf("%+v", got)
+	}
+	if got := demo.Tally(late("message")); got.OK() || got.Lost != 1 || got.Late != 0 {
+		t.Errorf("a message that expired: %+v", got)
+	}
+	r := late("inline_query")
+	r.Journal = append(r.Journal, arrival(6, r.Expected[5]))
+	if got := demo.Tally(r); got.OK() {
+		t.Errorf("an answer to a late query: %+v", got)
+	}
+}
+
 // TestTally_OrderHolds: lanes and chats may overtake each other, and uncertain jobs have
 // given up their place.
 func TestTally_OrderHolds(t *testing.T) {
