@@ -12,6 +12,7 @@ const (
 	kills       = 3
 	lostAnswers = 2
 	floodWait   = 2 // seconds
+	silence     = 6 // seconds of the flood in which the outage begins
 	outage      = 3 * time.Second
 
 	groupPerMinute = 20
@@ -19,7 +20,7 @@ const (
 	callTime = 40 * time.Millisecond
 	// settleTime is how long the calls in flight get to end in the silence before
 	// the outage. It is shorter than the silence.
-	settleTime = time.Second
+	settleTime = 4 * time.Second
 )
 
 // step is something that goes wrong.
@@ -90,12 +91,14 @@ func (r *run) kill(ctx context.Context) error {
 }
 
 // flood has one call answered 429.
-func (r *run) flood(ctx context.Context) error {
-	r.show.say("a flood: Telegram asks for %d s of silence", floodWait)
+func (r *run) flood(ctx context.Context) error { return r.floodFor(ctx, floodWait) }
+
+func (r *run) floodFor(ctx context.Context, seconds int) error {
+	r.show.say("a flood: Telegram asks for %d s of silence", seconds)
 	r.mu.Lock()
 	r.record.Floods++
 	r.mu.Unlock()
-	return r.inject(ctx, telegramsim.Fault{Method: "send*", Kind: telegramsim.FaultFlood, RetryAfter: floodWait, Times: 1}, false)
+	return r.inject(ctx, telegramsim.Fault{Method: "send*", Kind: telegramsim.FaultFlood, RetryAfter: seconds, Times: 1}, false)
 }
 
 // answersLate lets calls take effect at once and their answers take time.
@@ -115,7 +118,7 @@ func (r *run) loseAnswers(ctx context.Context) error {
 // flood, when no call is in flight: one that is cut in the middle is in doubt,
 // and rightly, but only the kills and the lost answers may put any in doubt here.
 func (r *run) cutOff(ctx context.Context) error {
-	if err := r.flood(ctx); err != nil {
+	if err := r.floodFor(ctx, silence); err != nil {
 		return err
 	}
 	if err := r.arrived(ctx, 0, r.floods()); err != nil {
