@@ -67,6 +67,10 @@ func Dial(socket string) *Client {
 			return conn, err
 		},
 		DisableCompression: true,
+		// A connection of its own for each request waits at the socket while the
+		// daemon is restarted; one that rests would be cut off, and a request on
+		// it lost in between can't be repeated by itself.
+		DisableKeepAlives: true,
 	}}}
 }
 

@@ -31,8 +31,10 @@ func TestServe_Handover(t *testing.T) {
 		knocking.Go(func() {
 			for ctx.Err() == nil {
 				client := localapi.Dial(path)
-				if err := client.Do(t.Context(), localapi.Request{Method: "GET", Path: "/"}, nil); err != nil {
-					t.Errorf("a client was told: %v", err)
+				for _, method := range []string{"GET", "POST"} {
+					if err := client.Do(t.Context(), localapi.Request{Method: method, Path: "/"}, nil); err != nil {
+						t.Errorf("a client was told: %v", err)
+					}
 				}
 				client.Close()
 			}
