@@ -70,8 +70,9 @@ installation() {
 	step "install: disabled and inactive" installed_asleep
 	step "unit files" units_sound
 	step "started without settings" nothing_configured
-	step "settings" configured_by_hand
-	step "enable --now" enabled_now
+	step "setup" set_up
+	step "setup once more" set_up_again
+	step "settings of one's own" own_settings
 	step "messages flow" messages_flow
 	step "fields of the journal" journal_fields
 	step "a handler sees nothing" handler_shut_in

@@ -91,7 +91,7 @@ arm_image() {
 		'ExecStopPost=/usr/bin/systemctl --no-block poweroff' >"$root/etc/systemd/system/trial.service"
 	mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
 	ln -s ../trial.service "$root/etc/systemd/system/multi-user.target.wants/"
-	mke2fs -q -t ext4 -d "$root" "$WORK/arm64.img" 2G
+	mke2fs -q -t ext4 -d "$root" "$WORK/arm64.img" 2G >/dev/null
 	rm -rf "$root"
 }
 

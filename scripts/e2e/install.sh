@@ -71,14 +71,10 @@ nothing_configured() {
 	inside systemctl reset-failed tgspool.service
 }
 
-# settings [LINES] writes the settings of these tests: no gaps, so that a step
-# waits for nothing but tgspool.
+# settings [LINES] writes settings for these steps: no gaps, so that a step waits
+# for nothing but tgspool.
 settings() {
 	put 640 root:tgspool /etc/tgspool/conf.d/50-e2e.toml <<TOML
-[bots.home]
-api_base = "http://$API"
-[bots.home.chats]
-me = 42
 [bots.home.sender]
 rate = 0
 chat_gap = "0s"
@@ -109,20 +105,15 @@ TOML
 # token TEXT writes the bot's token as it is given.
 token() { printf '%s' "$1" | put "${2:-600}" root:root /etc/tgspool/credentials/home.token; }
 
-configured_by_hand() {
-	settings
-	token "$TOKEN
-"
-	inside install -d /usr/local/lib/tgspool
-	inside install -m 755 /usr/share/doc/tgspool/examples/handlers/load.sh /usr/local/lib/tgspool/load.sh
-	look_program | put 755 root:root /usr/local/lib/tgspool/look
-	knock_program | put 755 root:root /usr/local/bin/knock
+# set_up: one command from an installed package to a running bot.
+set_up() {
 	local out
-	out=$(inside tgspool config check 2>&1) || fail "config check: $out"
-}
-
-enabled_now() {
-	inside systemctl enable --quiet --now tgspool.service
+	put 600 root:root /root/token <<<"$TOKEN"
+	out=$(inside tgspool setup --yes --bot home --token-file /root/token --owner 42 --api-base "http://$API" 2>&1) || fail "$out"
+	holds "what setup says" "enabled and started" "$out"
+	equals "rights" "600 root root /etc/tgspool/credentials/home.token
+640 root tgspool /etc/tgspool/conf.d/50-setup.toml" \
+		"$(inside stat -c '%a %U %G %n' /etc/tgspool/credentials/home.token /etc/tgspool/conf.d/50-setup.toml)"
 	equals "active" active "$(inside systemctl is-active tgspool.service)"
 	for unit in $SOCKETS; do
 		equals "$unit" "enabled active" "$(inside systemctl is-enabled "$unit") $(inside systemctl is-active "$unit")"
@@ -132,6 +123,32 @@ enabled_now() {
 600 tgspool tgspool /run/tgspool/exec.sock" \
 		"$(inside stat -c '%a %U %G %n' /run/tgspool/tgspool.sock /run/tgspool/submit.sock /run/tgspool/exec.sock)"
 	note "READY after $(start_ms) ms"
+	send "by setup alone" >/dev/null
+	eventually 20 "a message" has_arrived "by setup alone"
+}
+
+# set_up_again changes nothing, and replaces nothing unless it is told to.
+set_up_again() {
+	local before
+	before=$(inside sh -c 'sha256sum /etc/tgspool/conf.d/* /etc/tgspool/credentials/*')
+	inside tgspool setup --yes --bot home --token-file /root/token --owner 42 --api-base "http://$API" >/dev/null 2>&1 || fail "a second run fails"
+	put 600 root:root /root/token <<<"654321:ANOTHER-ANOTHER-ANOTHER-ANOTHER-ANO"
+	refuses inside tgspool setup --yes --bot home --token-file /root/token --owner 42 --api-base "http://$API" >/dev/null
+	equals "settings and token" "$before" "$(inside sh -c 'sha256sum /etc/tgspool/conf.d/* /etc/tgspool/credentials/*')"
+	holds "token check" 123456 "$(inside tgspool token check 2>&1)"
+	inside rm /root/token
+}
+
+# own_settings adds what the steps need, as a person would.
+own_settings() {
+	inside install -d /usr/local/lib/tgspool
+	inside install -m 755 /usr/share/doc/tgspool/examples/handlers/load.sh /usr/local/lib/tgspool/load.sh
+	look_program | put 755 root:root /usr/local/lib/tgspool/look
+	knock_program | put 755 root:root /usr/local/bin/knock
+	settings
+	local out
+	out=$(inside tgspool config check 2>&1) || fail "config check: $out"
+	inside systemctl restart tgspool.service
 }
 
 # start_ms is the time of the last start, from exec to READY.
@@ -183,6 +200,7 @@ handler_shut_in() {
 	equals "what a handler sees" "user=tgspool-exec
 home=/var/lib/tgspool-exec
 uptime=yes" "$text"
+	holds "tgspool try" "user=tgspool-exec" "$(inside tgspool try look 2>&1)"
 	says 42 /load
 	eventually 20 "the example's answer" test_arrived_part "Load of tgspool-"
 }
