@@ -144,10 +144,15 @@ func (s *Store) reportIndex() {
 		slog.String("path", s.path))
 }
 
+// repairUpTo is the size in bytes up to which all records are looked at before a
+// store is used. A start with 100,000 jobs must not take longer by that, and a
+// small board is ten times as slow.
+const repairUpTo = 8 << 20
+
 // repairAstray looks at a small store before it is used, and repairs it where
 // something is in no place.
 func (s *Store) repairAstray(ctx context.Context) error {
-	if s.past.files.found.size > wholeUpTo {
+	if s.past.files.found.size > repairUpTo {
 		return nil
 	}
 	n, err := s.countAstray(ctx, 0, func(fn func(*txn) error) error {
@@ -190,8 +195,8 @@ const lookRest = 250 * time.Millisecond
 // lookAround is the look at a big store while it is used. It changes nothing:
 // what it finds is for a person to decide.
 func (s *Store) lookAround(ctx context.Context) {
-	if s.past.files.found.whole {
-		return
+	if s.past.files.found.size <= repairUpTo {
+		return // repairAstray has done that
 	}
 	ctx, cancel := s.whileOpen(ctx)
 	defer cancel()
