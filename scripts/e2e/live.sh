@@ -4,6 +4,7 @@ living() {
 	step "reload with good settings" reload_good
 	step "reload with bad settings" reload_bad
 	step "restart with bad settings while clients knock" restart_bad
+	step "restarts under load" restarts_under_load
 	step "stop under load" stop_under_load
 	step "kill -9 under load" kill_under_load
 	step "a daemon that hangs" watchdog
@@ -92,6 +93,19 @@ queue_empty() { [ "$(inside tgspool status --json | jq '[.bots[].queue_depth] | 
 
 # some_knocks N: the clients have had that many answers.
 some_knocks() { [ "$(wc -l <"$ROOT/root/knocks")" -ge "$1" ]; }
+
+# restarts_under_load: whoever calls in between waits for a moment, and that is all.
+restarts_under_load() {
+	knock_on restart
+	eventually 20 "load" some_knocks 50
+	for _ in $(seq 20); do
+		inside systemctl restart tgspool.service
+	done
+	knock_off >/dev/null
+	equals "clients that were refused" "" "$(knocks_refused)"
+	note "longest wait $(knocks_longest) s"
+	accounted restart
+}
 
 stop_under_load() {
 	local start
