@@ -13,6 +13,7 @@ import (
 
 	"github.com/tgspool/tgspool/internal/botapi"
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 // Client is one client of the settings and what it may do. What isn't allowed
@@ -142,12 +143,12 @@ func (c *Clients) identity(one *client) (Identity, bool) {
 }
 
 // check refuses a call outside of the client's limits, naming client and limit.
-func (c *client) check(m botapi.Method, p *Params) error {
+func (c *client) check(m botapi.Method, p *wire.Params) error {
 	if !c.all && !c.methods[m.Name] && (!c.Full || !fullOnly[m.Name]) {
 		return fmt.Errorf("tgspool: client %q may not call %s: its methods are %s", c.Name, m.Name, listed(c.Methods))
 	}
-	err := checkNamed(p.Raw(), c.chats, c.Full)
-	if errors.Is(err, errBroken) {
+	err := wire.CheckChats(p.Raw(), c.chats, c.Full)
+	if errors.Is(err, wire.ErrBroken) {
 		return err
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tgspool/tgspool/internal/botapi"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 const (
@@ -27,7 +28,7 @@ var (
 // is decoded already, so that an escaped slash is a slash.
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, who Identity, path string) {
 	if who.Check != nil {
-		if err := who.Check(botapi.MethodFor("getFile"), &Params{}); err != nil && !who.Full {
+		if err := who.Check(botapi.MethodFor("getFile"), &wire.Params{}); err != nil && !who.Full {
 			fail(w, errorf(http.StatusForbidden, "%s", err))
 			return
 		}

@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"hash"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 const attach = "attach://"
@@ -20,24 +22,21 @@ const attach = "attach://"
 // parameters, the contents of the files. It leaves out what libraries make up
 // afresh each time: boundaries, the order of parameters, and the names by which
 // parameters point at files.
-func fingerprint(bot int64, client, method string, p *Params, u *upload) (sum [spool.PrintSize]byte) {
+func fingerprint(bot int64, client, method string, p *wire.Params, files []spool.File, sums [][sha256.Size]byte) (sum [spool.PrintSize]byte) {
 	h := sha256.New()
 	add(h, strconv.FormatInt(bot, 10), client, method)
-	files := map[string]string{} // by field: content and name
-	for i, f := range u.files {
-		files[f.Field] = hex.EncodeToString(u.sums[i][:]) + " " + f.Name
+	named := map[string]string{} // by field: content and name
+	for i, f := range files {
+		named[f.Field] = hex.EncodeToString(sums[i][:]) + " " + f.Name
 	}
 	used := map[string]bool{}
-	names := make([]string, 0, len(p.fields))
-	for name := range p.fields {
-		names = append(names, name)
+	values := map[string]json.RawMessage{}
+	p.Each(func(name string, value json.RawMessage) { values[name] = value })
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		add(h, name, withoutNames(plain(values[name]), named, used))
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		add(h, name, withoutNames(plain(p.fields[name]), files, used))
-	}
-	rest := make([]string, 0, len(files))
-	for field, file := range files {
+	rest := make([]string, 0, len(named))
+	for field, file := range named {
 		if !used[field] {
 			rest = append(rest, field+" "+file)
 		}
@@ -58,7 +57,7 @@ func add(h hash.Hash, texts ...string) {
 // plain is a value in one form, whichever way it was written: JSON in a string
 // or as itself, members in any order. Numbers keep their digits.
 func plain(value json.RawMessage) string {
-	text := textOf(value)
+	text := wire.TextOf(value)
 	if !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
 		return text
 	}

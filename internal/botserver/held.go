@@ -11,6 +11,7 @@ import (
 
 	"github.com/tgspool/tgspool/internal/outbox"
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 const (
@@ -52,9 +53,9 @@ func (s *Server) hold(c *call) {
 	}
 	// Nothing of the call is needed any more, and hundreds may wait here. Files
 	// that are still its own came once more with a call that is known.
-	c.upload.drop()
+	c.upload.Drop()
 	bot, w, r, most := c.Bot, c.w, c.r, s.waitOf(c)
-	c.params, c.upload, job = nil, &upload{}, spool.NewJob{}
+	c.params, c.upload, job = nil, &wire.Upload{}, spool.NewJob{}
 	done, err := s.await(r.Context(), t.id, most)
 	switch {
 	case err == nil && done.State.Open():
@@ -77,7 +78,7 @@ func (s *Server) hold(c *call) {
 // newJob makes the job of a call and of the headers that go with it.
 func (s *Server) newJob(c *call) (spool.NewJob, error) {
 	o := outbox.Options{
-		Origin: "botapi", Lane: c.Lane, OnUncertain: c.OnUncertain, Files: c.upload.files,
+		Origin: "botapi", Lane: c.Lane, OnUncertain: c.OnUncertain, Files: c.upload.Files(),
 	}
 	if c.Client != "" {
 		o.Origin += ":" + c.Client
@@ -98,8 +99,8 @@ func (s *Server) newJob(c *call) (spool.NewJob, error) {
 	if job.Lane == "" {
 		job.Lane = laneOf(c.Bot.Spool, job.Chat)
 	}
-	job.ID = c.upload.id
-	return job, c.upload.finish()
+	job.ID = c.upload.Job()
+	return job, c.upload.Finish()
 }
 
 // readHeaders reads what may be said about a call beside its parameters.
@@ -201,7 +202,7 @@ func enqueue(c *call, job spool.NewJob) (spool.Job, error) {
 		return spool.Job{}, err
 	}
 	if !made[0].Duplicate {
-		c.upload = &upload{} // the files are the job's now
+		c.upload = &wire.Upload{} // the files are the job's now
 	}
 	return made[0].Job, nil
 }

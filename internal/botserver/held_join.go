@@ -60,7 +60,7 @@ type ticket struct {
 // join finds the job of the same call whose caller went away before it heard the
 // end, or makes a new one. Two callers who wait are two messages.
 func (s *Server) join(c *call, job spool.NewJob) (*ticket, error) {
-	t := &ticket{joins: s.joins, bot: c.Bot.Spool, sum: fingerprint(c.Bot.Spool.ID(), c.Client, c.method.Name, c.params, c.upload)}
+	t := &ticket{joins: s.joins, bot: c.Bot.Spool, sum: fingerprint(c.Bot.Spool.ID(), c.Client, c.method.Name, c.params, c.upload.Files(), c.upload.Sums())}
 	unlock := s.joins.lock(t.sum)
 	defer func() { unlock() }()
 	found, err := t.find()

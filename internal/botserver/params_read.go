@@ -7,17 +7,11 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"time"
-)
 
-const (
-	maxParams = 1 << 20 // bytes of all parameters, as at Telegram
-	maxFiles  = 64      // of one call
-	// formSlack is what a form may take beside its files.
-	formSlack = maxParams + 256<<10
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 // Bounds of slow callers. A body has to go on within bodyStall; one that carries
@@ -28,23 +22,13 @@ const (
 	formTime  = time.Hour // with files
 )
 
-// files takes the files of a form.
-type files interface {
-	// limit is how many bytes all of them may have.
-	limit() int64
-	// has reports whether one came under that name.
-	has(field string) bool
-	// take takes one in while it comes.
-	take(field, name string, content io.Reader) error
-}
-
 // read reads the parameters of a request, whatever form they come in, and hands
 // files to up. It returns at the end of the body, so that from then on the
 // server notices a hang-up.
-func read(w http.ResponseWriter, r *http.Request, up files) (*Params, error) {
-	g := &gathering{}
-	if err := g.addForm(r.URL.RawQuery); err != nil {
-		return nil, err
+func read(w http.ResponseWriter, r *http.Request, up wire.Files) (*wire.Params, error) {
+	g := &wire.Gathering{}
+	if err := g.AddForm(r.URL.RawQuery); err != nil {
+		return nil, bodyError(err)
 	}
 	if err := readBody(w, r, g, up); err != nil {
 		return nil, bodyError(err)
@@ -53,22 +37,22 @@ func read(w http.ResponseWriter, r *http.Request, up files) (*Params, error) {
 	if n, err := r.Body.Read(make([]byte, 1)); n > 0 || err != nil && !errors.Is(err, io.EOF) {
 		return nil, errorf(http.StatusBadRequest, "something follows the body")
 	}
-	return g.params(up.has), nil
+	return g.Params(up.Has), nil
 }
 
-func readBody(w http.ResponseWriter, r *http.Request, g *gathering, up files) error {
+func readBody(w http.ResponseWriter, r *http.Request, g *wire.Gathering, up wire.Files) error {
 	kind, options, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	isForm := err == nil && kind == "multipart/form-data"
-	limit := int64(maxParams)
+	limit := int64(wire.MaxParams)
 	if isForm {
-		limit = up.limit() + formSlack
+		limit = up.Limit() + wire.FormSlack
 	}
 	if r.ContentLength > limit {
 		w.Header().Set("Connection", "close") // the rest isn't read
 		if isForm {
-			return tooLarge(up.limit())
+			return wire.TooLarge(up.Limit())
 		}
-		return tooLarge(limit)
+		return wire.TooLarge(limit)
 	}
 	paced := newPaced(w, r.Body, isForm)
 	defer paced.stop()
@@ -76,9 +60,9 @@ func readBody(w http.ResponseWriter, r *http.Request, g *gathering, up files) er
 	if err != nil {
 		return err
 	}
-	limited := &limitedReader{r: body, left: limit, limit: limit}
+	limited := wire.Limit(body, limit)
 	if isForm {
-		return readMultipart(limited, options["boundary"], g, up)
+		return g.ReadMultipart(limited, options["boundary"], up)
 	}
 	all, err := io.ReadAll(limited)
 	if err != nil {
@@ -86,37 +70,15 @@ func readBody(w http.ResponseWriter, r *http.Request, g *gathering, up files) er
 	}
 	switch kind {
 	case "application/x-www-form-urlencoded":
-		return g.addForm(string(all))
+		return g.AddForm(string(all))
 	case "application/json":
-		return g.addObject(all)
+		return g.AddObject(all)
 	}
 	// Others count for nothing, but for JSON that doesn't say so.
 	if text := strings.TrimSpace(string(all)); strings.HasPrefix(text, "{") {
-		return g.addObject(all)
+		return g.AddObject(all)
 	}
 	return nil
-}
-
-// addForm takes the parameters of a query or of an urlencoded body. What isn't
-// escaped as it should be is taken as it stands.
-func (g *gathering) addForm(text string) error {
-	for pair := range strings.SplitSeq(text, "&") {
-		if pair == "" {
-			continue
-		}
-		name, value, _ := strings.Cut(pair, "=")
-		if err := g.addText(unescaped(name), unescaped(value)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func unescaped(s string) string {
-	if plain, err := url.QueryUnescape(s); err == nil {
-		return plain
-	}
-	return s
 }
 
 // unpacked undoes the Content-Encoding of a body. What comes out is bounded by
@@ -141,41 +103,22 @@ func unpacked(encoding string, body io.Reader) (io.Reader, error) {
 	return nil, errorf(http.StatusUnsupportedMediaType, "unknown Content-Encoding")
 }
 
-func tooLarge(limit int64) *apiError {
-	return errorf(http.StatusRequestEntityTooLarge, "more than %d bytes", limit)
-}
-
 // bodyError words what went wrong while a body was read, without repeating any
 // of it.
 func bodyError(err error) error {
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		return errorf(e.Code, "%s", e.Text)
+	}
 	if e, ok := errors.AsType[*apiError](err); ok {
 		return e
 	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return errorf(http.StatusRequestTimeout, "the body came too slowly")
-	case errors.Is(err, errStore):
+	case errors.Is(err, wire.ErrStore):
 		return err
 	}
 	return errorf(http.StatusBadRequest, "the body can't be read")
-}
-
-// limitedReader fails, unlike io.LimitReader, when there is more.
-type limitedReader struct {
-	r           io.Reader
-	left, limit int64
-}
-
-// Read reads on, as long as the limit isn't passed.
-func (l *limitedReader) Read(p []byte) (int, error) {
-	if int64(len(p)) > l.left+1 {
-		p = p[:l.left+1]
-	}
-	n, err := l.r.Read(p)
-	if l.left -= int64(n); l.left < 0 {
-		return 0, tooLarge(l.limit)
-	}
-	return n, err
 }
 
 // paced is a body that has to keep coming.

@@ -12,45 +12,16 @@ import (
 	"testing"
 
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
-
-func TestParams_Readers(t *testing.T) {
-	p := &Params{fields: map[string]json.RawMessage{
-		"n": json.RawMessage(`12345678901234567`), "s": json.RawMessage(`" -7 "`), "null": json.RawMessage(`null`),
-		"text": json.RawMessage(`"a\u00e9"`), "yes": json.RawMessage(`"Yes"`), "t": json.RawMessage(`true`),
-		"list": json.RawMessage(`["message"]`), "float": json.RawMessage(`1.5`),
-	}}
-	if n, ok := p.Int("n"); !ok || n != 12345678901234567 {
-		t.Errorf("n is %d, %v", n, ok)
-	}
-	if n, ok := p.Int("s"); !ok || n != -7 {
-		t.Errorf("s is %d, %v", n, ok)
-	}
-	for _, name := range []string{"null", "absent", "float", "list"} {
-		if n, ok := p.Int(name); ok {
-			t.Errorf("%s is %d", name, n)
-		}
-	}
-	for name, want := range map[string]string{"text": "aé", "list": `["message"]`, "t": "true"} {
-		if got, ok := p.Text(name); !ok || got != want {
-			t.Errorf("%s is %q, %v", name, got, ok)
-		}
-	}
-	if _, ok := p.Text("null"); ok {
-		t.Error("null is there")
-	}
-	if !p.Bool("yes") || !p.Bool("t") || p.Bool("text") || p.Bool("absent") {
-		t.Error("booleans are read wrongly")
-	}
-}
 
 // memory takes files and forgets them.
 type memory struct{ fields []string }
 
-func (*memory) limit() int64            { return 1 << 20 }
-func (m *memory) has(field string) bool { return slices.Contains(m.fields, field) }
+func (*memory) Limit() int64            { return 1 << 20 }
+func (m *memory) Has(field string) bool { return slices.Contains(m.fields, field) }
 
-func (m *memory) take(field, _ string, content io.Reader) error {
+func (m *memory) Take(field, _ string, content io.Reader) error {
 	m.fields = append(m.fields, field)
 	_, err := io.Copy(io.Discard, content)
 	return err
@@ -82,57 +53,40 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		if len(p.Raw()) == 0 {
-			if len(p.fields) > 0 {
-				t.Fatalf("%d parameters are lost", len(p.fields))
-			}
+			p.Each(func(name string, _ json.RawMessage) { t.Fatalf("%q is lost", name) })
 			return
 		}
+		read := map[string]json.RawMessage{}
+		p.Each(func(name string, value json.RawMessage) { read[name] = value })
 		if !json.Valid(p.Raw()) {
 			t.Fatalf("what goes on is no JSON: %q", p.Raw())
 		}
-		members, err := readObject(p.Raw())
+		members, err := wire.ReadObject(p.Raw())
 		if err != nil {
 			t.Fatalf("what goes on can't be read again: %v", err)
 		}
 		seen := map[string]bool{}
 		for _, m := range members {
-			if !seen[m.name] && !bytes.Equal(m.value, p.fields[m.name]) {
-				t.Fatalf("%q goes on as %q and was read as %q", m.name, m.value, p.fields[m.name])
+			if !seen[m.Name] && !bytes.Equal(m.Value, read[m.Name]) {
+				t.Fatalf("%q goes on as %q and was read as %q", m.Name, m.Value, read[m.Name])
 			}
-			seen[m.name] = true
-		}
-	})
-}
-
-// FuzzDisposition reads any header of a part: a name in quotes always comes
-// through, and no file name leads to another folder.
-func FuzzDisposition(f *testing.F) {
-	for _, s := range []string{"p.jpg", "my photo.jpg", "ф;name=x.jpg", `a"b`, "../../etc/passwd", ""} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, name string) {
-		d := parseDisposition(`form-data;name="field";filename=` + name)
-		if !d.isFile || strings.Contains(d.file, "/") {
-			t.Errorf("%q: %+v", name, d)
-		}
-		if d.name != "field" {
-			t.Errorf("%q: the field is %q", name, d.name)
+			seen[m.Name] = true
 		}
 	})
 }
 
 func TestFingerprint(t *testing.T) {
 	call := func(method, params string, files ...spool.File) [spool.PrintSize]byte {
-		g := &gathering{}
-		if err := g.addObject([]byte(params)); err != nil {
+		g := &wire.Gathering{}
+		if err := g.AddObject([]byte(params)); err != nil {
 			t.Fatal(err)
 		}
-		u := &upload{}
+		sums := make([][sha256.Size]byte, 0, len(files))
 		for _, f := range files {
-			u.files = append(u.files, f)
-			u.sums = append(u.sums, sha256.Sum256([]byte(f.Path)))
+			sums = append(sums, sha256.Sum256([]byte(f.Path)))
 		}
-		return fingerprint(1, "", method, g.params(u.has), u)
+		none := func(string) bool { return false }
+		return fingerprint(1, "", method, g.Params(none), files, sums)
 	}
 	file := func(field, content string) spool.File { return spool.File{Field: field, Name: "a", Path: content} }
 	base := call("sendMessage", `{"chat_id":7,"text":"x","reply_markup":{"a":1,"b":[12345678901234567890]}}`)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tgspool/tgspool/internal/botapi"
 	"github.com/tgspool/tgspool/internal/gate"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 // getMe is answered from what is stored, so that bots start while Telegram can't
@@ -59,7 +60,7 @@ func (s *Server) take(c *call) (q botapi.Request, ok bool) {
 		return q, false
 	}
 	q = botapi.Request{Method: c.method.Name, Params: c.params.Raw()}
-	for _, f := range c.upload.files {
+	for _, f := range c.upload.Files() {
 		q.Files = append(q.Files, botapi.File{Field: f.Field, Name: f.Name, Path: filepath.Join(s.store.Dir(), f.Path)})
 	}
 	return q, true
@@ -85,12 +86,12 @@ func seconds(d time.Duration) int64 {
 
 // envelope reports whether a body is an answer of the Bot API.
 func envelope(body []byte) bool {
-	fields, err := readObject(body)
+	fields, err := wire.ReadObject(body)
 	if err != nil {
 		return false
 	}
 	for _, f := range fields {
-		if f.name == "ok" {
+		if f.Name == "ok" {
 			return true
 		}
 	}

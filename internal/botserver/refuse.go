@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 // wrongCounter is an Authorizer that slows down who tries tokens.
@@ -38,6 +39,9 @@ func toAPIError(err error) *apiError {
 	if e, ok := errors.AsType[*apiError](err); ok {
 		return e
 	}
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		return errorf(e.Code, "%s", e.Text)
+	}
 	if gone, ok := errors.AsType[*spool.InactiveError](err); ok {
 		return &apiError{code: codeOf(gone.Reason), description: gone.Reason}
 	}
@@ -48,7 +52,7 @@ func toAPIError(err error) *apiError {
 		return later(stopPause, "tgspool: it is stopping")
 	case errors.Is(err, spool.ErrInvalid):
 		return errorf(http.StatusBadRequest, "tgspool: %s", strings.TrimPrefix(err.Error(), spool.ErrInvalid.Error()+": "))
-	case errors.Is(err, errStore):
+	case errors.Is(err, wire.ErrStore):
 		return later(fullPause, "tgspool: the upload can't be stored")
 	}
 	return errorf(http.StatusInternalServerError, "tgspool: something went wrong; its log says what")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 func TestToAPIError(t *testing.T) {
@@ -21,7 +22,7 @@ func TestToAPIError(t *testing.T) {
 		{spool.ErrReadOnly, 429, "read-only", true},
 		{spool.ErrClosed, 429, "stopping", true},
 		{context.DeadlineExceeded, 429, "stopping", true},
-		{fmt.Errorf("%w: %w", errStore, errors.New("no space left")), 429, "upload", true},
+		{fmt.Errorf("%w: %w", wire.ErrStore, errors.New("no space left")), 429, "upload", true},
 		{fmt.Errorf("%w: no such lane", spool.ErrInvalid), 400, "Bad Request: tgspool: no such lane", false},
 		{&spool.InactiveError{Reason: "Forbidden: bot was kicked from the group chat"}, 403, "Forbidden: bot was kicked from the group chat", false},
 		{&spool.InactiveError{Reason: "Bad Request: chat not found"}, 400, "Bad Request: chat not found", false},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tgspool/tgspool/internal/botapi"
 	"github.com/tgspool/tgspool/internal/outbox"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 // Access says who may come in by one listener.
@@ -37,8 +38,8 @@ type call struct {
 	Identity
 
 	method botapi.Method
-	params *Params
-	upload *upload
+	params *wire.Params
+	upload *wire.Upload
 	w      http.ResponseWriter
 	r      *http.Request
 }
@@ -140,8 +141,8 @@ func (s *Server) identify(token string, a Access) (Identity, *apiError) {
 
 // serveCall reads a call and hands it to whoever answers its method.
 func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, who Identity, name string) {
-	c := &call{Identity: who, w: w, r: r, upload: &upload{store: s.store, max: s.settings.Load().MaxUpload, ctx: r.Context()}}
-	defer func() { c.upload.drop() }()
+	c := &call{Identity: who, w: w, r: r, upload: wire.NewUpload(r.Context(), s.store, s.settings.Load().MaxUpload)}
+	defer func() { c.upload.Drop() }()
 	var err error
 	if c.params, err = read(w, r, c.upload); err != nil {
 		s.refuse(c, err)

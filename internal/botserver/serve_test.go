@@ -11,6 +11,7 @@ import (
 	"github.com/tgspool/tgspool/internal/botserver"
 	"github.com/tgspool/tgspool/internal/gate"
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 const doorbell = "4200:DoorbellDoorbellDoorbellDoorbell-01"
@@ -26,7 +27,7 @@ func (b bell) Authorize(token string) (botserver.Identity, bool) {
 	bot, _ := (*b.k).ByID(botID)
 	return botserver.Identity{
 		Bot: bot, Client: "doorbell", Lane: spool.Bulk,
-		Check: func(m botapi.Method, p *botserver.Params) error {
+		Check: func(m botapi.Method, p *wire.Params) error {
 			if chat, _ := p.Text("chat_id"); m.Name != "sendMessage" || chat != "7" {
 				return errors.New("client doorbell may not do this")
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/tgspool/tgspool/internal/botapi"
 	"github.com/tgspool/tgspool/internal/gate"
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 const (
@@ -59,7 +60,7 @@ type Identity struct {
 	Full bool
 	// Check refuses a call that is outside of the client's limits, with a reason
 	// that the caller may read; nil: nothing is refused.
-	Check func(m botapi.Method, p *Params) error
+	Check func(m botapi.Method, p *wire.Params) error
 	// Take asks for one call of the client's own rate and says when to come again
 	// if there is none; nil: no such limit.
 	Take func() (wait time.Duration)
@@ -105,7 +106,7 @@ type Server struct {
 	joins    *joins
 
 	updates updates
-	pushing pushing
+	pushing *wire.Pusher
 }
 
 // New returns the endpoint.
@@ -122,7 +123,7 @@ func New(c Config) *Server {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.pushing = newPushing(c.WebhookHosts, c.Push)
+	s.pushing = wire.NewPusher(c.WebhookHosts, c.Push)
 	return s
 }
 

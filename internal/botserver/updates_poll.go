@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 // The limits of getUpdates are Telegram's own.
@@ -82,7 +83,7 @@ func (s *Server) pollFailed(c *call, err error) {
 
 // readPoll reads the parameters as Telegram does: what is out of range is
 // clamped, what is no number counts as absent.
-func readPoll(params *Params) poll {
+func readPoll(params *wire.Params) poll {
 	p := poll{limit: maxPollUpdates}
 	p.offset, _ = params.Int("offset")
 	if _, given := params.Text("limit"); given {

@@ -148,7 +148,7 @@ func (s *Server) readHook(c *call, address string) (hookNote, *apiError) {
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || len(address) > maxHookURL {
 		return n, errorf(http.StatusBadRequest, "invalid webhook URL specified")
 	}
-	if !s.pushing.mayReach(u.Hostname()) {
+	if !s.pushing.MayReach(u.Hostname()) {
 		return n, errorf(http.StatusBadRequest, "bad webhook: tgspool pushes to this machine and to the hosts of api.webhook_hosts only")
 	}
 	n.Secret, _ = c.params.Text("secret_token")

@@ -1,21 +1,15 @@
 package botserver
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
-	"net/http"
-	"net/url"
-	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 const (
@@ -24,8 +18,8 @@ const (
 	// The waits of a webhook that can't be reached.
 	firstReach = time.Second
 	maxReach   = 15 * time.Second
-	// maxRetryAfter is the longest wait that an answer may ask for.
-	maxRetryAfter = time.Hour
+	// pushTime bounds one delivery, as Telegram does.
+	pushTime = 60 * time.Second
 )
 
 // loop is what RunWebhooks starts: take ends when nothing new is to be begun,
@@ -51,7 +45,7 @@ func (s *Server) RunWebhooks(take, work context.Context) {
 	u.launch = nil
 	u.mu.Unlock()
 	loops.Wait()
-	s.pushing.client.CloseIdleConnections()
+	s.pushing.Close()
 }
 
 // ResumeWebhook begins to push to the webhook that was set for a bot, if there
@@ -196,71 +190,24 @@ func (h *hook) push(work context.Context, lease *spool.Lease) {
 		h.unreached(work, lease, "tgspool: whoever has set the webhook isn't in the settings any more", maxReach)
 		return
 	}
-	resp, err := h.post(work, lease)
-	if err != nil {
-		h.unanswered(work, lease, err)
-		return
+	up := wire.NewUpload(work, h.s.store, h.s.settings.Load().MaxUpload)
+	target := wire.Target{URL: h.note.URL, Secret: h.note.Secret, Timeout: pushTime}
+	a := h.s.pushing.Push(work, target, lease.Raw, nil, up)
+	if a.Verdict != wire.Accepted {
+		up.Drop()
 	}
-	defer func() { _ = resp.Body.Close() }()
-	switch {
-	case resp.StatusCode >= 200 && resp.StatusCode <= 299:
-		h.accepted(work, lease, who, resp)
-	case resp.StatusCode == http.StatusBadGateway, resp.StatusCode == http.StatusServiceUnavailable, resp.StatusCode == http.StatusGatewayTimeout:
-		h.unreached(work, lease, answerText(resp), retryAfter(resp))
-	default:
-		h.reached(answerText(resp))
-		h.failed(work, lease, answerText(resp), retryAfter(resp))
+	switch a.Verdict {
+	case wire.Accepted:
+		h.reached("")
+		h.accepted(work, lease, who, a, up)
+	case wire.Unreached:
+		h.unreached(work, lease, a.Text, a.RetryAfter)
+	case wire.Stopped:
+		h.giveBack(work, lease, spool.Failure{State: spool.UpdateOpen, GiveBack: true, Error: a.Text})
+	case wire.Refused:
+		h.reached(a.Text)
+		h.failed(work, lease, a.Text, a.RetryAfter)
 	}
-}
-
-// post makes the request as Telegram would make it.
-func (h *hook) post(work context.Context, lease *spool.Lease) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(work, http.MethodPost, h.note.URL, bytes.NewReader(lease.Raw))
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("User-Agent", "tgspool")
-	if h.note.Secret != "" {
-		r.Header.Set("X-Telegram-Bot-Api-Secret-Token", h.note.Secret)
-	}
-	return h.s.pushing.client.Do(r)
-}
-
-// unanswered sorts what kept an answer from coming.
-func (h *hook) unanswered(work context.Context, lease *spool.Lease, err error) {
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err // the URL may hold the token
-	}
-	op, isOp := errors.AsType[*net.OpError](err)
-	netErr, isNet := errors.AsType[net.Error](err)
-	switch {
-	case work.Err() != nil: // we stop: it may or may not have been handled
-		h.giveBack(work, lease, spool.Failure{State: spool.UpdateOpen, GiveBack: true, Error: "tgspool stopped meanwhile"})
-	case errors.Is(err, syscall.ECONNREFUSED):
-		h.unreached(work, lease, "Connection refused", 0)
-	case isOp && op.Op == "dial":
-		h.unreached(work, lease, "Failed to connect", 0)
-	case isNet && netErr.Timeout():
-		h.reached("Read timeout expired")
-		h.failed(work, lease, "Read timeout expired", 0)
-	default:
-		h.reached("Webhook connection closed")
-		h.failed(work, lease, "Webhook connection closed", 0)
-	}
-}
-
-func answerText(resp *http.Response) string {
-	return fmt.Sprintf("Wrong response from the webhook: %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
-}
-
-// retryAfter is the wait that an answer asks for in whole seconds, 0 for none.
-func retryAfter(resp *http.Response) time.Duration {
-	seconds, err := strconv.ParseInt(resp.Header.Get("Retry-After"), 10, 32)
-	if err != nil || seconds < 0 {
-		return 0
-	}
-	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
 }
 
 // failed has an update tried again later. It blocks those of its own key, until

@@ -1,4 +1,4 @@
-package botserver
+package wire
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ func (p *Params) Text(name string) (string, bool) {
 	if !ok || string(v) == "null" {
 		return "", false
 	}
-	return textOf(v), true
+	return TextOf(v), true
 }
 
 // Int is a parameter as an integer; false when absent or none.
@@ -58,8 +58,8 @@ func (p *Params) Each(visit func(name string, value json.RawMessage)) {
 	}
 }
 
-// textOf is a JSON value as the Bot API reads it.
-func textOf(value json.RawMessage) string {
+// TextOf is a JSON value as the Bot API reads it.
+func TextOf(value json.RawMessage) string {
 	if len(value) > 0 && value[0] == '"' {
 		var s string
 		if json.Unmarshal(value, &s) == nil {
@@ -69,25 +69,25 @@ func textOf(value json.RawMessage) string {
 	return string(value)
 }
 
-// field is one parameter as it came.
-type field struct {
-	name  string
-	value json.RawMessage
+// Field is one parameter as it came.
+type Field struct {
+	Name  string
+	Value json.RawMessage
 }
 
-// gathering collects the parameters of one request in the order in which they
+// Gathering collects the parameters of one request in the order in which they
 // count: the query's before the body's, the first of equal names before others.
-type gathering struct {
-	list  []field
+type Gathering struct {
+	list  []Field
 	names map[string]bool
 	size  int
 	whole json.RawMessage // a JSON body, as long as it is all there is
 }
 
 // add takes one parameter.
-func (g *gathering) add(name string, value json.RawMessage) error {
-	if g.size += len(name) + len(value); g.size > maxParams {
-		return errorf(413, "the parameters take more than %d bytes", maxParams)
+func (g *Gathering) add(name string, value json.RawMessage) error {
+	if g.size += len(name) + len(value); g.size > MaxParams {
+		return errorf(413, "the parameters take more than %d bytes", MaxParams)
 	}
 	if g.names[name] {
 		return nil
@@ -96,24 +96,24 @@ func (g *gathering) add(name string, value json.RawMessage) error {
 		g.names = map[string]bool{}
 	}
 	g.names[name] = true
-	g.list = append(g.list, field{name, value})
+	g.list = append(g.list, Field{name, value})
 	return nil
 }
 
 // addText takes one parameter of a query or a form.
-func (g *gathering) addText(name, value string) error {
+func (g *Gathering) addText(name, value string) error {
 	if !utf8.ValidString(name) || !utf8.ValidString(value) {
 		return errorf(400, "strings must be encoded in UTF-8")
 	}
-	return g.add(name, marshal(value))
+	return g.add(name, encode(value))
 }
 
-// addObject takes the members of a JSON body.
-func (g *gathering) addObject(body []byte) error {
+// AddObject takes the members of a JSON body.
+func (g *Gathering) AddObject(body []byte) error {
 	if text := bytes.TrimSpace(body); len(text) == 0 || string(text) == "null" {
 		return nil
 	}
-	members, err := readObject(body)
+	members, err := ReadObject(body)
 	if err != nil {
 		return errorf(400, "can't parse the body: %s", err)
 	}
@@ -121,23 +121,23 @@ func (g *gathering) addObject(body []byte) error {
 		g.whole = body
 	}
 	for _, m := range members {
-		if err := g.add(m.name, m.value); err != nil {
+		if err := g.add(m.Name, m.Value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// params makes the object that goes on. An empty value under the name of a file
+// Params makes the object that goes on. An empty value under the name of a file
 // is left out: it would hide the file.
-func (g *gathering) params(isFile func(name string) bool) *Params {
+func (g *Gathering) Params(isFile func(name string) bool) *Params {
 	p := &Params{raw: g.whole, fields: make(map[string]json.RawMessage, len(g.list))}
 	for _, f := range g.list {
-		if isFile(f.name) && string(f.value) == `""` {
+		if isFile(f.Name) && string(f.Value) == `""` {
 			p.raw = nil
 			continue
 		}
-		p.fields[f.name] = f.value
+		p.fields[f.Name] = f.Value
 	}
 	if p.raw == nil && len(p.fields) > 0 {
 		p.raw = join(g.list, p.fields)
@@ -146,10 +146,10 @@ func (g *gathering) params(isFile func(name string) bool) *Params {
 }
 
 // join writes an object out of members whose values go on byte for byte.
-func join(list []field, kept map[string]json.RawMessage) json.RawMessage {
+func join(list []Field, kept map[string]json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	for _, f := range list {
-		if _, ok := kept[f.name]; !ok {
+		if _, ok := kept[f.Name]; !ok {
 			continue
 		}
 		if b.Len() == 0 {
@@ -157,22 +157,22 @@ func join(list []field, kept map[string]json.RawMessage) json.RawMessage {
 		} else {
 			b.WriteByte(',')
 		}
-		b.Write(marshal(f.name))
+		b.Write(encode(f.Name))
 		b.WriteByte(':')
-		b.Write(f.value)
+		b.Write(f.Value)
 	}
 	b.WriteByte('}')
 	return b.Bytes()
 }
 
-// readObject returns the members of a JSON object in their order, each value
+// ReadObject returns the members of a JSON object in their order, each value
 // with its bytes as they came. The error repeats nothing of the body.
-func readObject(body []byte) ([]field, error) {
+func ReadObject(body []byte) ([]Field, error) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
 		return nil, errors.New("it is no JSON object")
 	}
-	var list []field
+	var list []Field
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
@@ -183,7 +183,7 @@ func readObject(body []byte) ([]field, error) {
 			return nil, brokenAt(dec)
 		}
 		name, _ := key.(string) // an object's keys are strings
-		list = append(list, field{name, value})
+		list = append(list, Field{name, value})
 	}
 	if _, err := dec.Token(); err != nil {
 		return nil, brokenAt(dec)
@@ -192,6 +192,17 @@ func readObject(body []byte) ([]field, error) {
 		return nil, errors.New("something follows the JSON object")
 	}
 	return list, nil
+}
+
+// encode writes a string as JSON without making <, > and & unreadable.
+func encode(s string) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil { // a string always has a JSON form
+		return json.RawMessage(`""`)
+	}
+	return bytes.TrimRight(b.Bytes(), "\n")
 }
 
 func brokenAt(dec *json.Decoder) error {

@@ -1,4 +1,4 @@
-package botserver
+package wire
 
 import (
 	"context"
@@ -13,17 +13,17 @@ import (
 	"github.com/tgspool/tgspool/internal/spool"
 )
 
-// errStore marks trouble of ours while a file is stored.
-var errStore = errors.New("the upload can't be stored")
+// ErrStore marks trouble of ours while a file is stored.
+var ErrStore = errors.New("the upload can't be stored")
 
 // syncEvery is how many bytes of a file are written before they are flushed, so
 // that the last flush, for which the caller waits, is short.
 const syncEvery = 4 << 20
 
-// upload stores the files of one call below the store's folder, under the id
+// Upload stores the files of one call below the store's folder, under the id
 // that its job is going to have. If we stop before the job is committed the
 // folder is an orphan, and tidied at the next start.
-type upload struct {
+type Upload struct {
 	store *spool.Store
 	max   int64 // bytes of all files
 
@@ -35,11 +35,25 @@ type upload struct {
 	size  int64
 }
 
-// limit is how many bytes all files may have.
-func (u *upload) limit() int64 { return u.max }
+// NewUpload stores files in store until ctx ends, all of them of at most limit bytes.
+func NewUpload(ctx context.Context, store *spool.Store, limit int64) *Upload {
+	return &Upload{ctx: ctx, store: store, max: limit}
+}
 
-// has reports whether a file came under that name.
-func (u *upload) has(field string) bool {
+// Job is the id that the job of the files must have; 0 when there are none.
+func (u *Upload) Job() int64 { return u.id }
+
+// Files are the files so far.
+func (u *Upload) Files() []spool.File { return u.files }
+
+// Sums are the SHA-256 sums of the files, in their order.
+func (u *Upload) Sums() [][sha256.Size]byte { return u.sums }
+
+// Limit is how many bytes all files may have.
+func (u *Upload) Limit() int64 { return u.max }
+
+// Has reports whether a file came under that name.
+func (u *Upload) Has(field string) bool {
 	for _, f := range u.files {
 		if f.Field == field {
 			return true
@@ -48,10 +62,10 @@ func (u *upload) has(field string) bool {
 	return false
 }
 
-// take stores one file while it comes in. What follows the first of equal
+// Take stores one file while it comes in. What follows the first of equal
 // fields is read and forgotten.
-func (u *upload) take(field, name string, content io.Reader) error {
-	if u.has(field) {
+func (u *Upload) Take(field, name string, content io.Reader) error {
+	if u.Has(field) {
 		_, err := io.Copy(io.Discard, content)
 		return err
 	}
@@ -59,7 +73,7 @@ func (u *upload) take(field, name string, content io.Reader) error {
 		return errorf(413, "more than %d files", maxFiles)
 	}
 	if err := u.begin(); err != nil {
-		return fmt.Errorf("%w: %w", errStore, err)
+		return fmt.Errorf("%w: %w", ErrStore, err)
 	}
 	base := strconv.Itoa(len(u.files))
 	sum, n, err := u.copy(filepath.Join(u.dir, base), content)
@@ -75,7 +89,7 @@ func (u *upload) take(field, name string, content io.Reader) error {
 }
 
 // begin makes the folder at the first file.
-func (u *upload) begin() (err error) {
+func (u *Upload) begin() (err error) {
 	if u.id != 0 {
 		return nil
 	}
@@ -86,14 +100,14 @@ func (u *upload) begin() (err error) {
 	return err
 }
 
-func (u *upload) copy(path string, content io.Reader) (sum [sha256.Size]byte, n int64, err error) {
+func (u *Upload) copy(path string, content io.Reader) (sum [sha256.Size]byte, n int64, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return sum, 0, fmt.Errorf("%w: %w", errStore, err)
+		return sum, 0, fmt.Errorf("%w: %w", ErrStore, err)
 	}
 	defer func() {
 		if e := f.Close(); e != nil && err == nil {
-			err = fmt.Errorf("%w: %w", errStore, e)
+			err = fmt.Errorf("%w: %w", ErrStore, e)
 		}
 	}()
 	hash := sha256.New()
@@ -101,16 +115,16 @@ func (u *upload) copy(path string, content io.Reader) (sum [sha256.Size]byte, n 
 	for unsynced := 0; ; {
 		k, readErr := content.Read(buf)
 		if n, u.size = n+int64(k), u.size+int64(k); u.size > u.max {
-			return sum, n, tooLarge(u.max)
+			return sum, n, TooLarge(u.max)
 		}
 		hash.Write(buf[:k])
 		if _, err := f.Write(buf[:k]); err != nil {
-			return sum, n, fmt.Errorf("%w: %w", errStore, err)
+			return sum, n, fmt.Errorf("%w: %w", ErrStore, err)
 		}
 		end := errors.Is(readErr, io.EOF)
 		if unsynced += k; unsynced >= syncEvery || end {
 			if err := f.Sync(); err != nil {
-				return sum, n, fmt.Errorf("%w: %w", errStore, err)
+				return sum, n, fmt.Errorf("%w: %w", ErrStore, err)
 			}
 			unsynced = 0
 		}
@@ -124,19 +138,19 @@ func (u *upload) copy(path string, content io.Reader) (sum [sha256.Size]byte, n 
 	}
 }
 
-// finish makes sure that the names of the files are on disk, too.
-func (u *upload) finish() error {
+// Finish makes sure that the names of the files are on disk, too.
+func (u *Upload) Finish() error {
 	if u.id == 0 {
 		return nil
 	}
 	if err := u.store.SyncFiles(u.id); err != nil {
-		return fmt.Errorf("%w: %w", errStore, err)
+		return fmt.Errorf("%w: %w", ErrStore, err)
 	}
 	return nil
 }
 
-// drop removes what no job has come of.
-func (u *upload) drop() {
+// Drop removes what no job has come of.
+func (u *Upload) Drop() {
 	if u.id != 0 && u.dir != "" {
 		_ = os.RemoveAll(u.dir) // else the next start does
 	}

@@ -1,4 +1,4 @@
-package botserver
+package wire
 
 import (
 	"context"
@@ -10,18 +10,20 @@ import (
 	"time"
 )
 
-// pushTime bounds one delivery, as Telegram does.
-const pushTime = 60 * time.Second
+// idleConns is how many connections to one host are kept for the next update.
+const idleConns = 40
 
-// pushing is the way to the webhooks: to this machine and the hosts of the
-// settings, by no proxy, following nobody elsewhere.
-type pushing struct {
+// Pusher is the way to the webhooks of bots: to this machine and the hosts of
+// the settings, by no proxy, following nobody elsewhere.
+type Pusher struct {
 	hosts  map[string]bool
 	client *http.Client
 }
 
-func newPushing(hosts []string, push http.RoundTripper) pushing {
-	p := pushing{hosts: map[string]bool{}}
+// NewPusher makes a pusher that may reach this machine and hosts. With push it
+// goes that way instead of over the network.
+func NewPusher(hosts []string, push http.RoundTripper) *Pusher {
+	p := &Pusher{hosts: map[string]bool{}}
 	for _, h := range hosts {
 		p.hosts[canonicalHost(h)] = true
 	}
@@ -31,23 +33,26 @@ func newPushing(hosts []string, push http.RoundTripper) pushing {
 			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 				return p.dial(ctx, dialer, network, addr)
 			},
-			MaxIdleConnsPerHost: defaultHookConns,
+			MaxIdleConnsPerHost: idleConns,
 			IdleConnTimeout:     time.Minute,
 		}
 	}
 	p.client = &http.Client{
-		Transport: push, Timeout: pushTime,
+		Transport:     push,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return p
 }
 
+// Close lets go of connections that wait for a next update.
+func (p *Pusher) Close() { p.client.CloseIdleConnections() }
+
 func canonicalHost(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// mayReach reports whether updates may be pushed to a host.
-func (p *pushing) mayReach(host string) bool {
+// MayReach reports whether updates may be pushed to a host.
+func (p *Pusher) MayReach(host string) bool {
 	host = canonicalHost(host)
 	return isThisMachine(host) || p.hosts[host]
 }
@@ -63,13 +68,13 @@ func isThisMachine(host string) bool {
 // dial connects to a host that may be reached. Names of this machine are never
 // looked up, and both families are tried: which one a program listens on, and
 // which one localhost means, differs from library to library.
-func (p *pushing) dial(ctx context.Context, dialer *net.Dialer, network, addr string) (net.Conn, error) {
+func (p *Pusher) dial(ctx context.Context, dialer *net.Dialer, network, addr string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
 	}
 	host = canonicalHost(host)
-	if !p.mayReach(host) {
+	if !p.MayReach(host) {
 		return nil, errors.New("the host isn't one that may be reached")
 	}
 	if !isThisMachine(host) {

@@ -1,4 +1,4 @@
-package botserver
+package wire
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// errBroken is said of parameters that can't be looked through.
-var errBroken = errors.New("tgspool: the parameters can't be read")
+// ErrBroken is said of parameters that can't be looked through.
+var ErrBroken = errors.New("tgspool: the parameters can't be read")
 
 // named looks through the parameters of a call for what names a chat, however
 // deep: a chat that is only quoted, forwarded from or answered in counts, too.
@@ -25,9 +25,10 @@ type named struct {
 // maxNesting bounds how deep parameters may be nested.
 const maxNesting = 32
 
-// checkNamed returns an error that says what of the parameters is outside of the
-// chats.
-func checkNamed(params json.RawMessage, chats map[string]bool, full bool) error {
+// CheckChats returns an error that says what of the parameters names a chat
+// outside of chats: ids as plain decimals, @names in lower case, "*" for all.
+// With full, the server's own files may be named, too.
+func CheckChats(params json.RawMessage, chats map[string]bool, full bool) error {
 	n := &named{chats: chats, full: full}
 	if len(params) == 0 {
 		return nil
@@ -47,12 +48,12 @@ func checkNamed(params json.RawMessage, chats map[string]bool, full bool) error 
 }
 
 func (n *named) object(raw json.RawMessage, depth int) error {
-	members, err := readObject(raw)
+	members, err := ReadObject(raw)
 	if err != nil || depth > maxNesting {
 		return n.unreadable()
 	}
 	for _, m := range members {
-		if err := n.member(m.name, m.value, depth); err != nil {
+		if err := n.member(m.Name, m.Value, depth); err != nil {
 			return err
 		}
 	}
@@ -70,7 +71,7 @@ func (n *named) member(name string, value json.RawMessage, depth int) error {
 		if depth == 0 && lower == "chat_id" {
 			n.hasChat = true
 		}
-		if !n.allows(textOf(value)) {
+		if !n.allows(TextOf(value)) {
 			return errors.New(name)
 		}
 		return nil
@@ -80,7 +81,7 @@ func (n *named) member(name string, value json.RawMessage, depth int) error {
 		return errors.New(name) // it may be in any chat
 	case lower == "user_id" || strings.HasSuffix(lower, "_user_id"):
 		if depth == 0 {
-			n.users = append(n.users, textOf(value))
+			n.users = append(n.users, TextOf(value))
 		}
 		return nil
 	case isProse[lower]:
@@ -92,11 +93,11 @@ func (n *named) member(name string, value json.RawMessage, depth int) error {
 // list checks a list of chats.
 func (n *named) list(name string, value json.RawMessage) error {
 	var chats []json.RawMessage
-	if json.Unmarshal([]byte(textOf(value)), &chats) != nil {
+	if json.Unmarshal([]byte(TextOf(value)), &chats) != nil {
 		return errors.New(name)
 	}
 	for _, chat := range chats {
-		if !n.allows(textOf(bytes.TrimSpace(chat))) {
+		if !n.allows(TextOf(bytes.TrimSpace(chat))) {
 			return errors.New(name)
 		}
 	}
@@ -105,7 +106,7 @@ func (n *named) list(name string, value json.RawMessage) error {
 
 // value looks into objects and lists, also into those written as a string.
 func (n *named) value(name string, value json.RawMessage, depth int) error {
-	text := strings.TrimSpace(textOf(value))
+	text := strings.TrimSpace(TextOf(value))
 	switch {
 	case strings.HasPrefix(text, "{"):
 		return n.object(json.RawMessage(text), depth+1)
@@ -131,7 +132,7 @@ func (n *named) unreadable() error {
 	if n.chats["*"] {
 		return nil
 	}
-	return errBroken
+	return ErrBroken
 }
 
 // isProse names the parameters that hold text for people, whatever it looks

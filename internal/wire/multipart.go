@@ -1,4 +1,4 @@
-package botserver
+package wire
 
 import (
 	"bufio"
@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// readMultipart reads a form. A part with a file name is a file, even when the
+// ReadMultipart reads a form. A part with a file name is a file, even when the
 // name is empty, any other a parameter. Libraries write the header in ways that
 // the standard parser refuses, and then drops the part without a word: file
 // names without quotes, with blanks, with letters of all countries. So the
 // header is read here.
-func readMultipart(body io.Reader, boundary string, g *gathering, up files) error {
+func (g *Gathering) ReadMultipart(body io.Reader, boundary string, up Files) error {
 	if boundary == "" {
 		if n, err := io.Copy(io.Discard, body); err != nil || n == 0 {
 			return err
@@ -45,17 +45,17 @@ func readMultipart(body io.Reader, boundary string, g *gathering, up files) erro
 	}
 }
 
-func readPart(part *multipart.Part, g *gathering, up files) error {
+func readPart(part *multipart.Part, g *Gathering, up Files) error {
 	d := parseDisposition(part.Header.Get("Content-Disposition"))
 	if d.isFile {
-		return up.take(d.name, d.file, part)
+		return up.Take(d.name, d.file, part)
 	}
-	value, err := io.ReadAll(io.LimitReader(part, maxParams+1))
+	value, err := io.ReadAll(io.LimitReader(part, MaxParams+1))
 	if err != nil {
 		return err
 	}
 	if kind, _, err := mime.ParseMediaType(part.Header.Get("Content-Type")); err == nil && kind == "application/x-www-form-urlencoded" {
-		return g.addForm(string(value))
+		return g.AddForm(string(value))
 	}
 	if d.name == "" {
 		return nil
