@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -86,9 +87,7 @@ func (p *Pusher) post(ctx context.Context, t Target, update []byte, more http.He
 	if err != nil {
 		return nil, err
 	}
-	for name, values := range more {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, more)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "tgspool")
 	if t.Secret != "" {
