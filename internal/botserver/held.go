@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tgspool/tgspool/internal/botapi"
 	"github.com/tgspool/tgspool/internal/outbox"
 	"github.com/tgspool/tgspool/internal/spool"
 	"github.com/tgspool/tgspool/internal/wire"
@@ -245,7 +246,7 @@ func pauseOf(b *Bot) time.Duration {
 func answerJob(w http.ResponseWriter, b *Bot, j *spool.Job) (final bool) {
 	switch j.State {
 	case spool.Done:
-		if j.LastError != nil {
+		if e := j.LastError; e != nil && e.Class == string(botapi.ClassNoOp) {
 			fail(w, jobError(j))
 			return true
 		}

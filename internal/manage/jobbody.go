@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tgspool/tgspool/internal/outbox"
@@ -19,12 +20,12 @@ const maxJobs = 10_000
 // jobMembers are the members of a posted job.
 var jobMembers = []string{
 	"method", "params", "chat", "dedupe_key", "dedupe_for", "lane", "not_before", "delay",
-	"expires_at", "ttl", "max_attempts", "on_uncertain", "force",
+	"expires_at", "ttl", "max_attempts", "on_uncertain", "force", "fallback",
 }
 
 // laterMembers belong to the contract but can't be served yet. They are refused
 // rather than ignored: a text that was to be split would be cut off instead.
-var laterMembers = []string{"split", "fallback", "replace"}
+var laterMembers = []string{"split", "replace"}
 
 // posted is a job as it was asked for.
 type posted struct {
@@ -32,6 +33,8 @@ type posted struct {
 	params  json.RawMessage
 	chat    *string // a name to be resolved; "" is the bot's default chat
 	options outbox.Options
+
+	fallback *posted // the second call: method, params and chat alone
 
 	dedupeFor, delay, ttl bool // given
 }
@@ -100,11 +103,45 @@ func (p *posted) set(m member, now time.Time) (err error) {
 		o.OnUncertain, err = decode[spool.Policy](m, "one of "+join(spool.Policies()))
 	case "force":
 		o.Force, err = decode[bool](m, "true or false")
+	case "fallback":
+		p.fallback, err = readFallback(m)
 	default:
 		if slices.Contains(laterMembers, m.name) {
 			return problemf(http.StatusUnprocessableEntity, "%q is not supported yet", m.name)
 		}
 		return unknownMember(m.name, jobMembers)
+	}
+	return err
+}
+
+// readFallback reads the second call of a job: {"method":…,"params":…}.
+func readFallback(m member) (*posted, error) {
+	if m.value[0] != '{' {
+		return nil, problemf(http.StatusUnprocessableEntity, `"fallback" must be an object like {"method":…,"params":…}`)
+	}
+	all, err := readObject(m.value)
+	if err != nil {
+		return nil, inside("fallback", err)
+	}
+	p := &posted{}
+	for _, m := range all {
+		if m.name != "method" && m.name != "params" {
+			return nil, inside("fallback", unknownMember(m.name, []string{"method", "params"}))
+		}
+		if err := p.set(m, time.Time{}); err != nil {
+			return nil, inside("fallback", err)
+		}
+	}
+	if p.params == nil {
+		return nil, problemf(http.StatusUnprocessableEntity, `"fallback" needs "params"`)
+	}
+	return p, nil
+}
+
+// inside says in which member an error was met.
+func inside(name string, err error) error {
+	if bad, ok := errors.AsType[*Problem](err); ok {
+		bad.Detail = strconv.Quote(name) + ": " + bad.Detail
 	}
 	return err
 }
@@ -176,7 +213,27 @@ func (a *api) build(bot string, p posted, origin string) (spool.NewJob, error) {
 		return spool.NewJob{}, err
 	}
 	p.options.Origin = origin
+	if f := p.fallback; f != nil {
+		if own, _ := f.chatID(); !own {
+			_, f.chat = p.chatID() // the chat of the first call
+		}
+		if err := a.place(bot, f); err != nil {
+			return spool.NewJob{}, inside("fallback", err)
+		}
+		p.options.Fallback = &outbox.Fallback{Method: f.method, Params: f.params}
+	}
 	return outbox.New(p.method, p.params, p.options)
+}
+
+// chatID is the chat_id of the parameters, as a name for place.
+func (p *posted) chatID() (given bool, chat *string) {
+	all, err := readObject(p.params)
+	i := slices.IndexFunc(all, func(m member) bool { return m.name == "chat_id" && !m.null() })
+	if err != nil || i < 0 {
+		return false, nil
+	}
+	name := strings.Trim(string(all[i].value), `"`)
+	return true, &name
 }
 
 // place puts the chat's id where a name of the settings stands: in "chat",
@@ -186,10 +243,7 @@ func (a *api) place(bot string, p *posted) error {
 	if len(p.params) > 0 {
 		var err error
 		if all, err = readObject(p.params); err != nil {
-			if bad, ok := errors.AsType[*Problem](err); ok {
-				bad.Detail = `"params": ` + bad.Detail
-			}
-			return err
+			return inside("params", err)
 		}
 	}
 	if i := slices.IndexFunc(all, member.isReference); i >= 0 {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -258,6 +259,23 @@ func TestPostJob(t *testing.T) {
 	}
 	if strings.Contains(string(a.body), "duplicate") {
 		t.Errorf("a new job is marked a duplicate: %s", a.body)
+	}
+}
+
+func TestPostJob_Fallback(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"method":"sendMessage","chat":"family","params":{"text":"<b>x"},"fallback":{"params":{"text":"x"}}}`:                                  `{"chat_id":-1001234567890,"text":"x"}`,
+		`{"method":"sendMessage","params":{"chat_id":"family","text":"<b>x"},"fallback":{"method":"sendmessage","params":{"text":"x"}}}`:        `{"chat_id":-1001234567890,"text":"x"}`,
+		`{"method":"sendMessage","params":{"chat_id":"@News","text":"<b>x"},"fallback":{"params":{"text":"x"}}}`:                                `{"chat_id":"@news","text":"x"}`,
+		`{"method":"sendMessage","chat":"family","params":{"text":"<b>x"},"fallback":{"params":{"chat_id":"family","text":"x"}}}`:               `{"chat_id":-1001234567890,"text":"x"}`,
+		`{"method":"editMessageText","params":{"inline_message_id":"q","text":"1"},"fallback":{"params":{"inline_message_id":"q","text":"2"}}}`: `{"inline_message_id":"q","text":"2"}`,
+	} {
+		w := newWorld(t)
+		id := into[spool.Job](t, w.post("/v1/bots/home/jobs", body), http.StatusCreated).ID
+		f := into[spool.Job](t, w.get("/v1/jobs/"+strconv.FormatInt(id, 10)), http.StatusOK).Fallback
+		if f == nil || string(f.Params) != want || f.Used {
+			t.Errorf("%s made the fallback %+v, want %s", body, f, want)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@
 package outbox
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -51,6 +52,15 @@ type Options struct {
 	DedupeFor   time.Duration
 	Origin      string
 	Force       bool // try a chat that is inactive
+
+	// Fallback is made once, in the same place, when the call is rejected.
+	Fallback *Fallback
+}
+
+// Fallback is the second call of a job. It goes to the same chat as the first.
+type Fallback struct {
+	Method string // empty: that of the first call
+	Params json.RawMessage
 }
 
 // New makes the job of one call. The params are a JSON object, or empty for
@@ -91,7 +101,25 @@ func New(method string, params json.RawMessage, o Options) (spool.NewJob, error)
 	if m.Kind == botapi.KindEphemeral {
 		hurry(&job)
 	}
-	return job, nil
+	job.Fallback, err = fallback(&job, o.Fallback)
+	return job, err
+}
+
+// fallback makes the second call of a job.
+func fallback(job *spool.NewJob, f *Fallback) (*spool.NewFallback, error) {
+	if f == nil {
+		return nil, nil
+	}
+	second, err := New(cmp.Or(f.Method, job.Method), f.Params, Options{})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the fallback: %w", err)
+	case second.Chat != job.Chat:
+		return nil, invalid("the fallback must go to the same chat as the call")
+	}
+	return &spool.NewFallback{
+		Method: second.Method, Params: second.Params, Weight: second.Weight, SafeToRepeat: second.SafeToRepeat,
+	}, nil
 }
 
 // Method finds what is known of a method by its name in any case, and refuses

@@ -66,7 +66,9 @@ func decide(o botapi.Outcome, seen botapi.Seen, c *spool.Claim, s situation) spo
 	case botapi.ClassUnknownOutcome:
 		unknown(&v, c, s)
 	case botapi.ClassRejected:
-		v.State = spool.Dead
+		if v.FallBack = c.CanFallBack; !v.FallBack {
+			v.State = spool.Dead
+		}
 	case botapi.ClassChatGone:
 		chatGone(&v, o, c, s)
 	case botapi.ClassMigrated:

@@ -69,6 +69,8 @@ func (s *Sender) report(ctx context.Context, c *spool.Claim, o botapi.Outcome, s
 	case v.State == spool.Uncertain:
 		s.log.LogAttrs(ctx, slog.LevelWarn, "a job is uncertain and waits for a decision", attrs...)
 		event.Kind = EventUncertain
+	case v.FallBack:
+		s.log.LogAttrs(ctx, slog.LevelInfo, "a call was rejected, the job's fallback is next", attrs...)
 	case v.MigrateTo != 0:
 		s.log.LogAttrs(ctx, slog.LevelInfo, "a chat has a new id", attrs...)
 	default:

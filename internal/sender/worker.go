@@ -1,6 +1,7 @@
 package sender
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -73,6 +74,9 @@ func (s *Sender) request(c *spool.Claim) botapi.Request {
 		}
 	}
 	for _, f := range c.Files {
+		if c.Fallback != nil && c.Fallback.Used && !bytes.Contains(c.Params, []byte("attach://"+f.Field)) {
+			continue // it belongs to the first call alone
+		}
 		r.Files = append(r.Files, botapi.File{
 			Field: f.Field, Name: f.Name, Path: filepath.Join(s.options.Dir, filepath.FromSlash(f.Path)),
 		})

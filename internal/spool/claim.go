@@ -200,9 +200,10 @@ func (t *txn) hand(b *Bot, r *jobRec, run *runRec) {
 	b.parked = slices.Clone(b.parked[1:])
 	full := *t.full(r)
 	full.Attempts, full.SentChat, full.Updated = run.Attempt, run.Chat, t.now
+	full.Method, full.Params = full.call()
 	claim := &Claim{
 		Job: full.view(b.rec.Name, t.s.clock), Chat: run.Chat, Weight: int(r.Weight),
-		SafeToRepeat: r.Safe, MaybeSent: r.MaybeSent, chatNo: run.ChatNo, bot: b,
+		SafeToRepeat: r.Safe, MaybeSent: r.MaybeSent, CanFallBack: r.canFallBack(), chatNo: run.ChatNo, bot: b,
 	}
 	t.undo = append(t.undo, func() { b.parked = append([]*waiter{w}, b.parked...) })
 	t.after = append(t.after, func() { w.ch <- claim })

@@ -31,6 +31,7 @@ func (s *Store) Retry(ctx context.Context, id int64) (Job, error) {
 	return s.decision(ctx, id, Pending, func(r *jobRec) bool { return r.state.Ended() && r.state != Done },
 		func(r *jobRec, _ int64) {
 			r.Attempts, r.ExpiresAt, r.NotBefore = 0, 0, 0
+			r.startOver()
 			r.Force = true // a person has decided: an inactive chat is tried
 		})
 }

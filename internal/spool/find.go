@@ -10,11 +10,10 @@ func (t *txn) full(r *jobRec) *jobRec {
 	c := *r
 	k := bodyKey(r.ID)
 	v, err := unseal(k, t.get(bBody, k))
-	if err != nil {
+	if err != nil || !c.unpackBody(v) {
 		c.Error = &JobError{Class: "damaged", Description: "the parameters are damaged on disk", At: t.s.clock.at(t.now)}
 		return &c
 	}
-	c.Params = append([]byte(nil), v...)
 	return &c
 }
 

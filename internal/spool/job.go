@@ -31,6 +31,9 @@ type Job struct {
 	LastError   *JobError       `json:"last_error"`
 	Evidence    *Evidence       `json:"evidence"`
 	Result      json.RawMessage `json:"result"`
+
+	// Fallback stands only in jobs that have one.
+	Fallback *Fallback `json:"fallback,omitempty"`
 }
 
 // File is one upload of a job, kept beside the store until the job ends.
@@ -73,6 +76,9 @@ type NewJob struct {
 	// SafeToRepeat says that a second run of the call does no harm.
 	SafeToRepeat bool
 
+	// Fallback is made once, in the job's place, when the call is rejected; nil: none.
+	Fallback *NewFallback
+
 	Lane        Lane          // default Normal
 	NotBefore   time.Time     // zero: at once
 	ExpiresAt   time.Time     // zero: never
@@ -97,7 +103,8 @@ type Queued struct {
 }
 
 // Claim is a job handed to a worker. Its attempt is already marked on disk:
-// if we stop here, the job is an unknown outcome at the next start.
+// if we stop here, the job is an unknown outcome at the next start. Method and
+// Params are those of the call to make, which may be the fallback's.
 type Claim struct {
 	Job
 	// Chat is the queue's present chat id or @name: where the call must go,
@@ -108,6 +115,8 @@ type Claim struct {
 	SafeToRepeat bool
 	// MaybeSent: an earlier attempt may have reached Telegram.
 	MaybeSent bool
+	// CanFallBack: a rejection leads to the job's second call, see Verdict.FallBack.
+	CanFallBack bool
 
 	chatNo uint32
 	bot    *Bot
@@ -127,6 +136,7 @@ type Verdict struct {
 	RetryAt  time.Time // with Pending: not before this
 	GiveBack bool      // with Pending or Held: the attempt doesn't count
 	HeldBy   string    // with Held
+	FallBack bool      // with Pending: the call was rejected, the job's fallback is next
 
 	// Reached: request bytes may have reached Telegram, so that the chat's gap
 	// and window count it.

@@ -35,6 +35,9 @@ func (b *Bot) Enqueue(ctx context.Context, jobs ...NewJob) ([]Queued, error) {
 func sizeOf(jobs []NewJob) (n int) {
 	for i := range jobs {
 		n += len(jobs[i].Params) + 128
+		if f := jobs[i].Fallback; f != nil {
+			n += len(f.Params)
+		}
 	}
 	return n
 }
@@ -58,6 +61,8 @@ func (j *NewJob) check() error {
 		return fmt.Errorf("a job needs a method: %w", ErrInvalid)
 	case j.Weight < 0 || j.Weight > math.MaxUint8:
 		return fmt.Errorf("weight %d: %w", j.Weight, ErrInvalid)
+	case j.Fallback != nil && (j.Fallback.Method == "" || j.Fallback.Weight < 0 || j.Fallback.Weight > math.MaxUint8):
+		return fmt.Errorf("a fallback needs a method and a weight of a call: %w", ErrInvalid)
 	case len(j.Print) != 0 && len(j.Print) != PrintSize:
 		return fmt.Errorf("a fingerprint of %d bytes: %w", len(j.Print), ErrInvalid)
 	case len(j.DedupeKey) > 1024:
@@ -116,6 +121,7 @@ func (t *txn) newRecord(b *Bot, j *NewJob) *jobRec {
 		NotBefore: t.s.clock.named(j.NotBefore), ExpiresAt: t.s.clock.named(j.ExpiresAt),
 		MaxAttempts: j.MaxAttempts, OnUncertain: j.OnUncertain,
 		Origin: j.Origin, Created: t.now, Updated: t.now, Force: j.Force, Print: j.Print,
+		Fallback: j.Fallback.record(),
 	}
 	if r.Key != "" && j.DedupeFor > 0 {
 		r.KeyUntil = t.now + int64(j.DedupeFor)
@@ -132,10 +138,9 @@ func (t *txn) newRecord(b *Bot, j *NewJob) *jobRec {
 	if c.Gone != "" && !r.Force {
 		t.probeGone(b, no, c, r)
 	}
-	if len(r.Params) > inlineMax {
+	if r.payload() > inlineMax {
 		k := bodyKey(r.ID)
-		t.put(bBody, k, seal(k, r.Params))
-		r.Params, r.InBody = nil, true
+		t.put(bBody, k, seal(k, r.packBody()))
 	}
 	return r
 }

@@ -46,6 +46,9 @@ type jobRec struct {
 	Reply       bool      `cbor:"32,keyasint,omitempty"` // its key is held by the update, not by the key bucket
 	Print       []byte    `cbor:"33,keyasint,omitempty"` // fingerprint of the call
 
+	// 40 and on: what goes beyond one call to one chat.
+	Fallback *fallbackRec `cbor:"40,keyasint,omitempty"`
+
 	state State // where it stands; not stored in the record
 }
 
@@ -165,7 +168,7 @@ func (r *jobRec) view(bot string, c *timeline) Job {
 		Attempts: r.Attempts, MaxAttempts: r.MaxAttempts, OnUncertain: policy,
 		HeldBy: textPtr(r.HeldBy), Origin: r.Origin,
 		CreatedAt: c.at(r.Created), UpdatedAt: c.at(r.Updated),
-		LastError: r.Error, Evidence: r.Evidence, Result: raw(r.Result),
+		LastError: r.Error, Evidence: r.Evidence, Result: raw(r.Result), Fallback: r.Fallback.view(),
 	}
 }
 

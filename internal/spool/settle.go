@@ -25,6 +25,9 @@ func (t *txn) settle(b *Bot, c *Claim, v Verdict) (*jobRec, error) {
 	if err != nil {
 		return nil, err
 	}
+	if v.FallBack && !r.canFallBack() {
+		v.State = Dead
+	}
 	busy := r.ChatNo
 	r.ChatNo = t.follow(b, r.ChatNo)
 	chat := t.chat(b, r.ChatNo)
@@ -84,7 +87,10 @@ func (r *jobRec) record(run *runRec, v Verdict, now int64) {
 	if v.GiveBack {
 		r.Attempts--
 	}
-	if v.Error != nil || v.State == Done {
+	switch {
+	case v.State == Done || v.State == Dead && v.Error != nil:
+		r.Error = r.lastError(v.Error)
+	case v.Error != nil:
 		r.Error = v.Error
 	}
 	if v.Evidence != nil {
@@ -126,6 +132,9 @@ func (t *txn) requeue(b *Bot, r *jobRec, v Verdict) {
 		v = Verdict{State: Expired}
 		t.leave(b, r, Running, v)
 		return
+	}
+	if v.FallBack {
+		r.fallBack(v.Error)
 	}
 	r.RetryAt = t.s.clock.ns(v.RetryAt)
 	r.state = Pending
