@@ -52,7 +52,7 @@ var rooms = map[string][]string{
 	"setup": {"botapi", "config"},
 	"cli": {
 		"botapi", "botserver", "config", "daemon", "dashboard", "demo", "gate", "handler", "intake",
-		"localapi", "manage", "sender", "setup", "spool", "telegramsim", "text",
+		"localapi", "manage", "sender", "setup", "spool", "telegramsim", "text", "wire",
 	},
 }
 

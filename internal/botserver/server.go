@@ -84,10 +84,8 @@ type Config struct {
 	Clients Authorizer // nil: there are none
 	// Hosts are names for the Host check beside those of this machine.
 	Hosts []string
-	// WebhookHosts are the hosts beside this machine to which updates may be pushed.
-	WebhookHosts []string
-	// Push carries updates to webhooks; nil: TCP, to this machine and WebhookHosts.
-	Push      http.RoundTripper
+	// Pusher carries updates to webhooks; nil: to this machine only.
+	Pusher    *wire.Pusher
 	MaxWait   time.Duration // longest wait of a call for its answer; 0: 10 min
 	MaxUpload int64         // most bytes of the files of one call; 0: 50 MB
 	// Stopping ends when the daemon begins to stop: what is held then is answered.
@@ -123,7 +121,9 @@ func New(c Config) *Server {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.pushing = wire.NewPusher(c.WebhookHosts, c.Push)
+	if s.pushing = c.Pusher; s.pushing == nil {
+		s.pushing = wire.NewPusher(nil, nil)
+	}
 	return s
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/tgspool/tgspool/internal/botserver"
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 // app is the program behind a webhook, reached without a socket.
@@ -90,7 +91,9 @@ func say(status int, contentType, body string, headers ...string) (*http.Respons
 
 func fine(int64, int) (*http.Response, error) { return say(200, "", "") }
 
-func pushTo(a *app) func(*botserver.Config) { return func(c *botserver.Config) { c.Push = a } }
+func pushTo(a *app) func(*botserver.Config) {
+	return func(c *botserver.Config) { c.Pusher = wire.NewPusher(nil, a) }
+}
 
 const hookURL = `"url":"http://localhost:3000/secret-path"`
 
@@ -497,7 +500,7 @@ func TestSetWebhook_Refused(t *testing.T) {
 				if tt.want == "" && a.status != http.StatusOK || tt.want != "" && (a.status != http.StatusBadRequest || !strings.HasPrefix(a.json.Description, tt.want)) {
 					k.t.Errorf("%d %s", a.status, a.body)
 				}
-			}, pushTo(newApp(fine)), func(c *botserver.Config) { c.WebhookHosts = []string{"Box.lan"} })
+			}, func(c *botserver.Config) { c.Pusher = wire.NewPusher([]string{"Box.lan"}, newApp(fine)) })
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tgspool/tgspool/internal/daemon"
 	"github.com/tgspool/tgspool/internal/handler"
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 // tryFlags are the flags of try.
@@ -29,7 +30,8 @@ func (a *app) tryCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "try [ROUTE]", Short: "Run a handler with a made-up update, send nothing, show what would be sent", Args: cobra.MaximumNArgs(1),
 		Long: "Run a handler's program with a made-up update and show what it would send, its exit status,\n" +
-			"what it writes to standard error, and how long it takes. Nothing is sent and nothing is stored.\n" +
+			"what it writes to standard error, and how long it takes; or post the update to a handler's\n" +
+			"webhook. Nothing is sent and nothing is stored.\n" +
 			"Without ROUTE the update goes where the settings lead it. On an installed system the program\n" +
 			"runs in tgspool-exec@.service, with the rights that it will have; that takes root.\n\n" +
 			"Exit codes: 0 the update would be handled, 65 it would not, 75 it would be tried again.",
@@ -69,9 +71,10 @@ func (a *app) try(ctx context.Context, f *tryFlags, args []string) error {
 	}
 	trial := handler.Trial{
 		Bot: bot.Name, Route: route, Update: raw, Home: a.env("HOME"), Unit: a.execUnit(),
-		Line: func(line []byte) { a.complain("stderr", string(line)) },
+		Line:   func(line []byte) { a.complain("stderr", string(line)) },
+		Pusher: wire.NewPusher(cfg.API.WebhookHosts, nil), ReadSecret: config.ReadSecret,
 	}
-	if trial.Unit == "" {
+	if trial.Unit == "" && len(route.Exec) > 0 {
 		a.complain("hint", "there is no "+handler.UnitSocket+": the program runs with your own rights")
 	}
 	tried, err := handler.Try(ctx, trial)
@@ -144,8 +147,8 @@ func (a *app) routeFor(bot config.Bot, args []string, raw []byte) (handler.Route
 	}
 	for _, r := range routes {
 		if r.Name == name {
-			if len(r.Exec) == 0 {
-				return r, dataf("handler %s has no program: its updates wait for a client or go to its URL", name)
+			if r.Pull {
+				return r, dataf("handler %s has nothing to run: its updates wait for a client", name)
 			}
 			return r, nil
 		}
@@ -227,6 +230,8 @@ type triedJSON struct {
 	Seconds  float64     `json:"seconds"`
 	Output   string      `json:"output"`
 	Calls    []triedCall `json:"calls"`
+
+	webhook bool
 }
 
 type triedCall struct {
@@ -239,6 +244,7 @@ func (a *app) printTried(route handler.RouteConfig, t handler.Tried) error {
 	shown := triedJSON{
 		Handler: route.Name, State: string(t.State), Ran: t.Ran, Seconds: t.Took.Seconds(),
 		Output: strings.ToValidUTF8(string(t.Stdout), "\ufffd"), Calls: []triedCall{},
+		webhook: route.Webhook != "",
 	}
 	if t.Reason != "" {
 		shown.Error = &t.Reason
@@ -271,6 +277,10 @@ func (a *app) printTried(route handler.RouteConfig, t handler.Tried) error {
 func (a *app) showTried(t triedJSON) {
 	a.out.printf("handler  %s\n", safe(t.Handler))
 	switch {
+	case t.ExitCode != nil && t.webhook:
+		a.out.printf("answer   %d after %.3f s\n", *t.ExitCode, t.Seconds)
+	case t.webhook:
+		a.out.printf("answer   none\n")
 	case t.ExitCode != nil:
 		a.out.printf("exit     %d after %.3f s\n", *t.ExitCode, t.Seconds)
 	case t.Ran:

@@ -3,6 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/netip"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -108,6 +110,21 @@ func (c *checker) routes(bot Bot, path string) {
 		if taker == "" && h.Match.CatchAll() {
 			taker = h.Name
 		}
+		c.webhook(h, key)
+	}
+}
+
+// webhook notes a URL that no update is going to be posted to.
+func (c *checker) webhook(h Handler, key string) {
+	u, err := url.Parse(h.Webhook)
+	if h.Webhook == "" || err != nil {
+		return
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	ip, err := netip.ParseAddr(host)
+	local := host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+	if !local && !slices.ContainsFunc(c.cfg.API.WebhookHosts, func(h string) bool { return strings.EqualFold(strings.Trim(h, "[]"), host) }) {
+		c.add(key+".webhook", "updates are posted to this machine only: those of "+h.Name+" wait", "add "+show(host)+" to api.webhook_hosts")
 	}
 }
 
@@ -159,8 +176,22 @@ func CheckTokens(cfg *Config, env func(string) string) []Problem {
 		if bot.Intake.Mode == "webhook" {
 			c.private("bots."+bot.Name+".intake.secret_file", bot.Intake.SecretFile)
 		}
+		for i, h := range bot.Handlers {
+			c.secret("bots."+bot.Name+".handlers."+strconv.Itoa(i)+".secret_file", h.SecretFile)
+		}
 	}
 	return c.problems
+}
+
+// secret notes a file of a secret that can't be used, or that others may use.
+func (c *checker) secret(key, path string) {
+	if path == "" {
+		return
+	}
+	if _, err := readFile(path); err != nil {
+		c.add(key, path+": "+err.Error(), "the file must hold the secret alone")
+	}
+	c.private(key, path)
 }
 
 // private notes a file of a secret that others than its owner may use.

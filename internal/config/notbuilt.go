@@ -9,9 +9,6 @@ import (
 // unbuilt is a key whose meaning is settled while nothing acts on it yet.
 type unbuilt struct {
 	key string // as in Keys; a table stands for all that is in it
-	// refused makes the key an error and not a warning, with what to do instead:
-	// where an update would wait for something that never comes.
-	refused string
 }
 
 // notBuilt is the list of these keys. Whoever builds one takes its line away.
@@ -26,7 +23,6 @@ func notBuilt() []unbuilt {
 		{key: "monitor.oldest_pending"},
 		{key: "monitor.stats_interval"},
 		{key: "bots.NAME.sender.late_note"},
-		{key: "bots.NAME.handlers[].webhook", refused: "use exec, or pull = true"},
 		{key: "bots.NAME.handlers[].late"},
 		{key: "bots.NAME.handlers[].collapse"},
 		{key: "bots.NAME.handlers[].typing"},
@@ -40,7 +36,7 @@ func notBuilt() []unbuilt {
 }
 
 // unbuilt reports the keys of the list that a file sets to something that should
-// have an effect: refused ones as errors, the others as problems for Check.
+// have an effect, as problems for Check.
 func (d *decoder) unbuilt(cfg *Config, list []unbuilt) {
 	defaults := map[string]string{}
 	for _, k := range Keys() {
@@ -49,11 +45,7 @@ func (d *decoder) unbuilt(cfg *Config, list []unbuilt) {
 	for id, n := range d.set {
 		path, shown := general(id)
 		i := slices.IndexFunc(list, func(u unbuilt) bool { return u.key == path })
-		switch {
-		case i < 0 || n.idle(defaults[path]):
-		case list[i].refused != "":
-			d.fail(n.at, shown, "not built yet", list[i].refused)
-		default:
+		if i >= 0 && !n.idle(defaults[path]) {
 			cfg.unbuilt = append(cfg.unbuilt, Problem{Position: n.at, Key: shown, Why: "not built yet, has no effect"})
 		}
 	}

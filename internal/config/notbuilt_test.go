@@ -58,15 +58,6 @@ answer_callbacks = true
 	}
 }
 
-// TestNotBuiltAndRefused: an update for a URL that nobody calls would wait for ever.
-func TestNotBuiltAndRefused(t *testing.T) {
-	path := write(t, map[string]string{"main.toml": "[[bots.home.handlers]]\nname = \"w\"\nwebhook = \"http://127.0.0.1:1/\"\n"})
-	_, err := config.Load(path, noEnv)
-	if want := path + ":3:1: bots.home.handlers.webhook: not built yet (use exec, or pull = true)"; err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
 func TestNotBuiltAreKeys(t *testing.T) {
 	for _, key := range config.NotBuilt() {
 		if !slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return k.Path == key || strings.HasPrefix(k.Path, key+".") }) {

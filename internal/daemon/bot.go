@@ -16,6 +16,7 @@ import (
 	"github.com/tgspool/tgspool/internal/manage"
 	"github.com/tgspool/tgspool/internal/sender"
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 // noteMe is the note under which getMe's last answer is kept.
@@ -160,6 +161,7 @@ func (b *bot) startHandlers(d *daemon) {
 	h, err := handler.New(handler.Config{
 		Bot: b.spool, Routes: Routes(b.cfg.Handlers), Logger: b.log.With(slog.String("component", "handler")),
 		Home: d.home(), Unit: d.o.Getenv(UnitVariable), Expect: d.pulse.expect,
+		Pusher: d.pusher, ReadSecret: config.ReadSecret, Uploads: uploads(d.store, d.cfg.Store.MaxUpload),
 	})
 	if err != nil { // the router has accepted the same routes before
 		b.log.LogAttrs(d.work, slog.LevelError, "the handlers can't run", slog.Any("err", err))
@@ -173,6 +175,11 @@ func (b *bot) startHandlers(d *daemon) {
 		defer close(g.ended)
 		b.ended(d, loopHandler, h.Run(take, d.work))
 	})
+}
+
+// uploads makes the place for the files of webhooks' answers.
+func uploads(store *spool.Store, limit int64) func(context.Context) *wire.Upload {
+	return func(ctx context.Context) *wire.Upload { return wire.NewUpload(ctx, store, limit) }
 }
 
 // identify asks Telegram once who the bot is, and keeps the answer: commands

@@ -20,7 +20,7 @@ func (d *daemon) newBotAPI() *botserver.Server {
 	d.useClients(d.cfg)
 	return botserver.New(botserver.Config{
 		Store: d.store, Bots: d.bots, Clients: d.clients,
-		Hosts: d.cfg.API.Hosts, WebhookHosts: d.cfg.API.WebhookHosts, MaxWait: d.cfg.API.MaxWait, MaxUpload: d.cfg.Store.MaxUpload,
+		Hosts: d.cfg.API.Hosts, Pusher: d.pusher, MaxWait: d.cfg.API.MaxWait, MaxUpload: d.cfg.Store.MaxUpload,
 		Stopping: d.take, Logger: d.log.With(slog.String("component", "botapi")),
 	})
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/tgspool/tgspool/internal/localapi"
 	"github.com/tgspool/tgspool/internal/manage"
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 // Options are what the command line says.
@@ -71,6 +72,7 @@ type daemon struct {
 	server  *localapi.Server
 	botapi  *botserver.Server // the bot endpoint
 	clients *botserver.Clients
+	pusher  *wire.Pusher // to the webhooks of handlers
 
 	reloads chan reloadRequest
 	tokens  chan tokenRequest
@@ -150,6 +152,7 @@ func (d *daemon) start(ctx context.Context) error {
 		d.log.LogAttrs(ctx, slog.LevelWarn, "orphaned uploads are left", slog.Any("err", err))
 	}
 	d.lookAtDisk()
+	d.pusher = wire.NewPusher(d.cfg.API.WebhookHosts, nil)
 	d.backups = newBackups(store, d.cfg, d.log.With(slog.String("component", "backup")))
 	d.bots = newDirectory(d)
 	if err := d.bots.build(ctx, d.cfg); err != nil {
@@ -268,6 +271,7 @@ func (d *daemon) stop(stopServing context.CancelFunc, served <-chan struct{}) er
 	<-drained
 	<-served
 	d.botapi.Close()
+	d.pusher.Close()
 	if err := d.store.Close(); err != nil {
 		return exit(exitStore, err)
 	}

@@ -50,11 +50,13 @@ func (d *daemon) reload(ctx context.Context) (manage.Reload, error) {
 	done := manage.Reload{}
 	done.Applied, _ = config.Diff(d.cfg, cfg)
 	_, done.Restart = config.Diff(d.started, cfg)
+	d.cfg = cfg
 	ctx = context.WithoutCancel(ctx) // begun is done, also when a stop is asked for meanwhile
 	for _, c := range cfg.Bots {
 		d.bots.apply(ctx, c)
 	}
 	d.bots.reloadTLS(ctx)
+	d.pusher.Use(cfg.API.WebhookHosts)
 	d.backups.use(cfg)
 	d.useClients(cfg)
 	d.botapi.Use(botSettings(cfg))
@@ -64,7 +66,6 @@ func (d *daemon) reload(ctx context.Context) (manage.Reload, error) {
 	if len(done.Restart) > 0 {
 		d.log.LogAttrs(ctx, slog.LevelWarn, "these settings count after a restart", slog.Any("reason", done.Restart))
 	}
-	d.cfg = cfg
 	return done, nil
 }
 

@@ -34,6 +34,7 @@ func Routes(list []config.Handler) []handler.RouteConfig {
 			AllowFrom:  handler.Allow{All: h.AllowFrom.All, IDs: h.AllowFrom.IDs},
 			AllowChats: handler.Allow{All: h.AllowChats.All, IDs: h.AllowChats.IDs},
 			Timeout:    h.Timeout, Attempts: h.Attempts, Parallel: h.Parallel, Once: h.Once, MaxAge: h.MaxAge,
+			SecretFile: h.SecretFile, MaxConnections: h.MaxConnections,
 		})
 	}
 	return routes

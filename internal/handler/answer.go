@@ -94,7 +94,12 @@ func (r *route) job(method string, params json.RawMessage) (spool.NewJob, error)
 	if m := botapi.MethodFor(method); m.Kind == botapi.KindRead {
 		return spool.NewJob{}, fmt.Errorf("%s only reads, and nobody would get its result", m.Name)
 	}
-	return outbox.New(method, params, outbox.Options{Lane: spool.Interactive, Origin: "handler:" + r.Name})
+	return outbox.New(method, params, r.options())
+}
+
+// options are those of all calls of a route.
+func (r *route) options() outbox.Options {
+	return outbox.Options{Lane: spool.Interactive, Origin: "handler:" + r.Name}
 }
 
 // place is where in a chat an update came from, beyond the chat's id.

@@ -45,9 +45,13 @@ func (h *Handlers) end(work context.Context, r *route, lease *spool.Lease, d dec
 
 func (h *Handlers) commit(ctx context.Context, lease *spool.Lease, d decision) error {
 	if d.state == spool.UpdateHandled {
-		_, err := h.bot.Handled(ctx, lease, d.handling)
+		made, err := h.bot.Handled(ctx, lease, d.handling)
+		if err == nil && (len(made) == 0 || made[0].Duplicate) {
+			d.drop() // the files are nobody's
+		}
 		return err
 	}
+	d.drop()
 	return h.bot.FailUpdate(ctx, lease, d.failure)
 }
 
@@ -93,18 +97,19 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// reached notes that the program could be started.
+// reached notes that the program could be started, or the webhook answered.
 func (h *Handlers) reached(ctx context.Context, r *route, probe bool) {
 	if r.reach.found(probe) {
-		h.log.LogAttrs(ctx, slog.LevelInfo, "handler can be started again",
+		h.log.LogAttrs(ctx, slog.LevelInfo, "handler can be reached again",
 			slog.String("handler", r.Name))
 	}
 }
 
-// unreached notes that it couldn't. The route waits as a whole from now on.
-func (h *Handlers) unreached(ctx context.Context, r *route, probe bool, err error) {
-	if r.reach.lost(probe, err.Error()) {
-		h.log.LogAttrs(ctx, slog.LevelError, "handler can't be started, its updates wait",
+// unreached notes that it couldn't. The route waits as a whole from now on, for
+// as long as it was asked to or a time that grows.
+func (h *Handlers) unreached(ctx context.Context, r *route, probe bool, err error, asked time.Duration) {
+	if r.reach.lost(probe, err.Error(), asked) {
+		h.log.LogAttrs(ctx, slog.LevelError, "handler can't be reached, its updates wait",
 			slog.String("handler", r.Name), slog.String("err", err.Error()))
 	}
 }

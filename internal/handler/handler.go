@@ -9,6 +9,7 @@ import (
 
 	"github.com/tgspool/tgspool/internal/botapi"
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 // Inbox is the part of a bot's spool that handlers work with.
@@ -22,7 +23,7 @@ type Inbox interface {
 // Config is what the handlers of one bot need.
 type Config struct {
 	Bot    Inbox         // required; a *spool.Bot
-	Routes []RouteConfig // those without Exec are left to others
+	Routes []RouteConfig // those with Pull are left to others
 	Logger *slog.Logger  // nil: no log
 	Dir    string        // the programs' working folder; default "/"
 	Home   string        // their HOME; default Dir
@@ -30,6 +31,13 @@ type Config struct {
 	// own, with the HOME of that user; see ServeUnit. Once it is given, no
 	// program is ever run in any other way. Empty: they are children of ours.
 	Unit string
+	// Pusher is the way to webhooks; nil: to this machine only.
+	Pusher *wire.Pusher
+	// Uploads makes the place for the files of one answer of a webhook; required
+	// with one.
+	Uploads func(ctx context.Context) *wire.Upload
+	// ReadSecret reads the file of a webhook's secret; required with SecretFile.
+	ReadSecret func(path string) (string, error)
 	// Expect hears of each run how long it takes at most, and by the function
 	// that it returns that the run has ended; nil: nobody wants to know.
 	Expect func(what string, bound time.Duration) (done func())
@@ -48,6 +56,10 @@ type Handlers struct {
 	unit   string
 	expect func(string, time.Duration) func()
 	now    func() time.Time
+
+	pusher     *wire.Pusher
+	uploads    func(context.Context) *wire.Upload
+	readSecret func(string) (string, error)
 }
 
 // route is a route that is being run.
@@ -59,12 +71,15 @@ type route struct {
 // RouteState is a route as status shows it.
 type RouteState struct {
 	Name   string
-	Reason string // why its program can't be started; empty while it can
+	Reason string // why its program or webhook can't be reached; empty while it can
 }
 
 // New checks the routes and returns their handlers, which do nothing before Run.
 func New(c Config) (*Handlers, error) {
-	h := &Handlers{bot: c.Bot, log: c.Logger, dir: c.Dir, home: c.Home, unit: c.Unit, expect: c.Expect, now: c.Now}
+	h := &Handlers{
+		bot: c.Bot, log: c.Logger, dir: c.Dir, home: c.Home, unit: c.Unit, expect: c.Expect, now: c.Now,
+		pusher: c.Pusher, uploads: c.Uploads, readSecret: c.ReadSecret,
+	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
@@ -80,11 +95,17 @@ func New(c Config) (*Handlers, error) {
 	if h.now == nil {
 		h.now = time.Now
 	}
+	if h.pusher == nil {
+		h.pusher = wire.NewPusher(nil, nil)
+	}
 	for _, rc := range c.Routes {
 		if err := rc.check(); err != nil {
 			return nil, fmt.Errorf("building the handlers: %w", err)
 		}
-		if rc.runs() {
+		if rc.Webhook != "" && (h.uploads == nil || h.readSecret == nil && rc.SecretFile != "") {
+			return nil, fmt.Errorf("building the handlers: nobody takes the files of route %q or reads its secret", rc.Name)
+		}
+		if rc.ours() {
 			h.routes = append(h.routes, &route{RouteConfig: rc.withDefaults(), reach: newReach()})
 		}
 	}
@@ -97,7 +118,7 @@ func New(c Config) (*Handlers, error) {
 func (h *Handlers) Run(take, work context.Context) error {
 	var workers sync.WaitGroup
 	for _, r := range h.routes {
-		for range r.Parallel {
+		for range r.workers() {
 			workers.Go(func() { h.turn(take, work, r) })
 		}
 	}
@@ -106,7 +127,7 @@ func (h *Handlers) Run(take, work context.Context) error {
 	return nil
 }
 
-// Routes tells the state of each route that has a program.
+// Routes tells the state of each route that we run.
 func (h *Handlers) Routes() []RouteState {
 	states := make([]RouteState, 0, len(h.routes))
 	for _, r := range h.routes {
@@ -150,9 +171,12 @@ func (h *Handlers) turn(take, work context.Context, r *route) {
 // usable looks at the program of a route that waits for it, before an update
 // is leased to try with.
 func (h *Handlers) usable(ctx context.Context, r *route) bool {
+	if !r.runs() {
+		return true // only an update tells whether a webhook is there
+	}
 	err := h.program(r).look(ctx)
 	if err != nil && ctx.Err() == nil {
-		h.unreached(ctx, r, true, err)
+		h.unreached(ctx, r, true, err, 0)
 	}
 	return err == nil
 }
@@ -193,6 +217,14 @@ func (h *Handlers) attempt(work context.Context, r *route, lease *spool.Lease, p
 		return giveBack(why)
 	}
 	tried = true
+	if r.Webhook != "" {
+		return h.push(work, r, lease, probe)
+	}
+	return h.exec(work, r, u, lease, probe)
+}
+
+// exec runs the route's program.
+func (h *Handlers) exec(work context.Context, r *route, u botapi.Update, lease *spool.Lease, probe bool) decision {
 	done := h.expect("handler "+r.Name, r.Timeout+unitAnswer+unitFarewell)
 	defer done()
 	result := h.program(r).run(work, environment(h.bot.Name(), h.home, u, lease), withNewline(lease.Raw), watcher{
@@ -204,7 +236,7 @@ func (h *Handlers) attempt(work context.Context, r *route, lease *spool.Lease, p
 		r.reach.left(probe)
 		return giveBack("the daemon stops")
 	case result.end == endUnstarted:
-		h.unreached(work, r, probe, result.err)
+		h.unreached(work, r, probe, result.err, 0)
 		return giveBack(result.err.Error())
 	default:
 		return r.judge(u, lease, result)

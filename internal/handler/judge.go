@@ -8,6 +8,7 @@ import (
 
 	"github.com/tgspool/tgspool/internal/botapi"
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 // The waits between two attempts with one update.
@@ -25,6 +26,14 @@ type decision struct {
 	state    spool.UpdateState
 	handling spool.Handling
 	failure  spool.Failure
+	files    *wire.Upload // of the calls; nil: none
+}
+
+// drop removes files that no job has come of.
+func (d decision) drop() {
+	if d.files != nil {
+		d.files.Drop()
+	}
 }
 
 func failed(state spool.UpdateState, reason string) decision {

@@ -66,11 +66,11 @@ func (r *reach) why() string {
 	return r.reason
 }
 
-// lost notes that the program can't be started and reports whether that, or the
-// reason for it, is news. Workers that were under way when the first of them
+// lost notes that the handler can't be reached, and for how long it has asked to
+// be left alone, and reports whether that, or the reason for it, is news. Workers that were under way when the first of them
 // failed have no news, even where their reason reads otherwise: only the probe
 // has seen something later.
-func (r *reach) lost(probe bool, reason string) (news bool) {
+func (r *reach) lost(probe bool, reason string, asked time.Duration) (news bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	news = r.reason == "" || probe && r.reason != reason
@@ -80,6 +80,9 @@ func (r *reach) lost(probe bool, reason string) (news bool) {
 	if r.wait == 0 || probe {
 		r.wait = min(max(2*r.wait, firstReach), maxReach)
 		r.until = time.Now().Add(r.wait)
+	}
+	if until := time.Now().Add(asked); until.After(r.until) {
+		r.until = until
 	}
 	if news {
 		r.reason = reason

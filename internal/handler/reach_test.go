@@ -34,7 +34,7 @@ func TestHandlers_MissingProgramHoldsItsRouteAndBurnsNothing(t *testing.T) {
 		if r := handlers.Routes()[0].Reason; !strings.Contains(r, "missing") {
 			t.Errorf("the route's reason is %q", r)
 		}
-		if n := h.logged("handler can't be started, its updates wait"); n != 1 {
+		if n := h.logged("handler can't be reached, its updates wait"); n != 1 {
 			t.Errorf("that was logged %d times", n)
 		}
 		// One that may not be run is another reason, said once.
@@ -42,7 +42,7 @@ func TestHandlers_MissingProgramHoldsItsRouteAndBurnsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-time.After(time.Hour)
-		if n := h.logged("handler can't be started, its updates wait"); n != 2 {
+		if n := h.logged("handler can't be reached, its updates wait"); n != 2 {
 			t.Errorf("two reasons were logged %d times", n)
 		}
 		writeScript(t, path, `echo $TGSPOOL_TEXT-$TGSPOOL_ATTEMPT >> `+marks)
@@ -54,7 +54,7 @@ func TestHandlers_MissingProgramHoldsItsRouteAndBurnsNothing(t *testing.T) {
 		if got := lines(t, marks); !slices.Equal(got, []string{"a-1", "b-1", "c-1"}) {
 			t.Errorf("runs were %v, want the oldest first", got)
 		}
-		if n := h.logged("handler can be started again"); n != 1 || handlers.Routes()[0].Reason != "" {
+		if n := h.logged("handler can be reached again"); n != 1 || handlers.Routes()[0].Reason != "" {
 			t.Errorf("the return was logged %d times", n)
 		}
 	})
@@ -73,7 +73,7 @@ func TestReach_OneOutageIsOneMessage(t *testing.T) {
 		{true, "connection refused", false},
 		{true, "missing", true},
 	} {
-		if news := r.lost(step.probe, step.reason); news != step.news {
+		if news := r.lost(step.probe, step.reason, 0); news != step.news {
 			t.Errorf("step %d, %q: news is %v", i, step.reason, news)
 		}
 	}
@@ -105,7 +105,7 @@ func TestHandlers_MissingProgramWithManyWorkers(t *testing.T) {
 		if tries > 2*DefaultParallel {
 			t.Errorf("%d leases in an hour", tries)
 		}
-		if n := h.logged("handler can't be started, its updates wait"); n != 1 {
+		if n := h.logged("handler can't be reached, its updates wait"); n != 1 {
 			t.Errorf("that was logged %d times", n)
 		}
 		writeScript(t, path, "exit 0\n")

@@ -35,7 +35,7 @@ type RouteConfig struct {
 	Match Match
 
 	Exec    []string // the program, an absolute path, and its arguments
-	Webhook string   // the URL to post to; its updates wait until somebody does
+	Webhook string   // the URL that the update is posted to
 	Pull    bool     // clients take the updates by themselves
 
 	Reply      Reply // with Exec; default ReplyText
@@ -47,6 +47,9 @@ type RouteConfig struct {
 	Parallel int           // runs at once; default DefaultParallel
 	Once     bool          // never a second start for one update
 	MaxAge   time.Duration // older updates expire; 0: none, or DefaultOnceMaxAge with Once
+
+	SecretFile     string // with Webhook: the file of the secret that is sent along; empty: none
+	MaxConnections int    // with Webhook: requests at once; default Parallel
 }
 
 // Match says which updates a route takes. What is empty takes all; several
@@ -74,7 +77,18 @@ func (a Allow) allows(id int64) bool { return a.All || id != 0 && slices.Contain
 // runs reports whether the route has a program that we start ourselves.
 func (c RouteConfig) runs() bool { return len(c.Exec) > 0 }
 
-// denies reports whether the update's sender or chat may not run the prograc.
+// ours reports whether we hand the route's updates over by ourselves.
+func (c RouteConfig) ours() bool { return c.runs() || c.Webhook != "" }
+
+// workers is how many updates of the route are handled at once.
+func (c RouteConfig) workers() int {
+	if c.Webhook != "" && c.MaxConnections > 0 {
+		return c.MaxConnections
+	}
+	return c.Parallel
+}
+
+// denies reports whether the update's sender or chat may not run the program.
 func (c RouteConfig) denies(u botapi.Update) bool {
 	if !c.runs() {
 		return false

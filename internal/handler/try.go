@@ -7,6 +7,7 @@ import (
 
 	"github.com/tgspool/tgspool/internal/botapi"
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 // Trial is one run of a route's program that changes nothing.
@@ -17,6 +18,9 @@ type Trial struct {
 	Home   string // as in Config
 	Unit   string // as in Config
 	Line   func([]byte)
+
+	Pusher     *wire.Pusher                 // as in Config
+	ReadSecret func(string) (string, error) // as in Config
 }
 
 // Tried is what came of a Trial, and what would have come of it.
@@ -24,15 +28,15 @@ type Tried struct {
 	State  spool.UpdateState // that the update would have now
 	Reason string            // why; empty when it would be handled
 	Jobs   []spool.NewJob    // the calls that would be queued
-	Ran    bool              // the program was started
-	Code   int               // its exit status, -1 when it has none
+	Ran    bool              // the program was started, or the webhook answered
+	Code   int               // the exit status or that of HTTP, -1 when there is none
 	Stdout []byte
 	Took   time.Duration
 }
 
-// Try runs the program of a route as Run would, and queues nothing. Each line
-// of its standard error goes to Line. An error means that the route or the
-// update isn't one.
+// Try runs the program of a route, or posts to its webhook, as Run would, and
+// queues nothing. Each line of a program's standard error goes to Line. An error
+// means that the route or the update isn't one.
 func Try(ctx context.Context, t Trial) (Tried, error) {
 	if err := t.Route.check(); err != nil {
 		return Tried{}, err
@@ -41,8 +45,8 @@ func Try(ctx context.Context, t Trial) (Tried, error) {
 	if err != nil {
 		return Tried{}, fmt.Errorf("reading the update: %w", err)
 	}
-	if !t.Route.runs() {
-		return Tried{}, fmt.Errorf("route %q has no program", t.Route.Name)
+	if !t.Route.ours() {
+		return Tried{}, fmt.Errorf("route %q has neither a program nor a webhook", t.Route.Name)
 	}
 	r := &route{RouteConfig: t.Route.withDefaults(), reach: newReach()}
 	now := time.Now()
@@ -53,16 +57,39 @@ func Try(ctx context.Context, t Trial) (Tried, error) {
 	if d, refused := r.refuse(u, lease, now); refused {
 		return Tried{State: d.state, Reason: d.failure.Error, Code: -1}, nil
 	}
+	if r.Webhook != "" {
+		return t.push(ctx, r, lease)
+	}
+	return t.exec(ctx, r, u, lease)
+}
+
+// push posts the update to the route's webhook.
+func (t Trial) push(ctx context.Context, r *route, lease *spool.Lease) (Tried, error) {
+	target, err := r.target(t.ReadSecret)
+	if err != nil {
+		return Tried{}, err
+	}
+	a := t.Pusher.Push(ctx, target, lease.Raw, nil, &wire.Discard{})
+	d := r.judgePush(lease, a)
+	tried := Tried{State: d.state, Reason: d.failure.Error, Jobs: d.handling.Jobs, Took: time.Since(lease.ReceivedAt), Code: -1}
+	if a.Status != 0 {
+		tried.Ran, tried.Code = true, a.Status
+	}
+	return tried, nil
+}
+
+// exec runs the route's program.
+func (t Trial) exec(ctx context.Context, r *route, u botapi.Update, lease *spool.Lease) (Tried, error) {
 	home := t.Home
 	if home == "" {
 		home = "/"
 	}
 	tried := Tried{Code: -1}
 	p := program{argv: r.Exec, dir: "/", timeout: r.Timeout, unit: t.Unit}
-	result := p.run(ctx, environment(t.Bot, home, u, lease), withNewline(t.Update), watcher{
+	result := p.run(ctx, environment(t.Bot, home, u, lease), withNewline(lease.Raw), watcher{
 		started: func() { tried.Ran = true }, line: t.Line,
 	})
-	tried.Took, tried.Stdout = time.Since(now), result.stdout
+	tried.Took, tried.Stdout = time.Since(lease.ReceivedAt), result.stdout
 	if result.end == endExit {
 		tried.Code = result.code
 	}

@@ -55,7 +55,7 @@ type View struct {
 // Handler is one handler that has a program.
 type Handler struct {
 	Name    string
-	Trouble string // why the program can't be started; empty while it can
+	Trouble string // why its program or webhook can't be reached; empty while it can
 }
 
 // Intake is how updates come in at the moment.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -25,6 +26,32 @@ type Files interface {
 	// Take takes one in while it comes.
 	Take(field, name string, content io.Reader) error
 }
+
+// Keeper takes files and is told when all of them have come.
+type Keeper interface {
+	Files
+	// Finish returns once the files are sure to be there.
+	Finish() error
+}
+
+// Discard reads files and forgets them. It is the Keeper of a trial.
+type Discard struct{ fields []string }
+
+// Limit is generous: nothing is kept.
+func (*Discard) Limit() int64 { return 1 << 30 }
+
+// Has reports whether a file came under that name.
+func (d *Discard) Has(field string) bool { return slices.Contains(d.fields, field) }
+
+// Take reads a file to its end.
+func (d *Discard) Take(field, _ string, content io.Reader) error {
+	d.fields = append(d.fields, field)
+	_, err := io.Copy(io.Discard, content)
+	return err
+}
+
+// Finish has nothing to do.
+func (*Discard) Finish() error { return nil }
 
 // AddForm takes the parameters of a query or of an urlencoded body. What isn't
 // escaped as it should be is taken as it stands.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,17 +17,15 @@ const idleConns = 40
 // Pusher is the way to the webhooks of bots: to this machine and the hosts of
 // the settings, by no proxy, following nobody elsewhere.
 type Pusher struct {
-	hosts  map[string]bool
+	hosts  atomic.Pointer[map[string]bool]
 	client *http.Client
 }
 
 // NewPusher makes a pusher that may reach this machine and hosts. With push it
 // goes that way instead of over the network.
 func NewPusher(hosts []string, push http.RoundTripper) *Pusher {
-	p := &Pusher{hosts: map[string]bool{}}
-	for _, h := range hosts {
-		p.hosts[canonicalHost(h)] = true
-	}
+	p := &Pusher{}
+	p.Use(hosts)
 	if push == nil {
 		dialer := &net.Dialer{Timeout: 10 * time.Second}
 		push = &http.Transport{
@@ -44,8 +43,20 @@ func NewPusher(hosts []string, push http.RoundTripper) *Pusher {
 	return p
 }
 
+// Use changes the hosts that may be reached beside this machine.
+func (p *Pusher) Use(hosts []string) {
+	set := map[string]bool{}
+	for _, h := range hosts {
+		set[canonicalHost(h)] = true
+	}
+	p.hosts.Store(&set)
+}
+
 // Close lets go of connections that wait for a next update.
 func (p *Pusher) Close() { p.client.CloseIdleConnections() }
+
+// errHost keeps updates on this machine, unless the settings say otherwise.
+var errHost = errors.New("the host is neither this machine nor one of api.webhook_hosts")
 
 func canonicalHost(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
@@ -54,7 +65,7 @@ func canonicalHost(host string) string {
 // MayReach reports whether updates may be pushed to a host.
 func (p *Pusher) MayReach(host string) bool {
 	host = canonicalHost(host)
-	return isThisMachine(host) || p.hosts[host]
+	return isThisMachine(host) || (*p.hosts.Load())[host]
 }
 
 func isThisMachine(host string) bool {
@@ -75,7 +86,7 @@ func (p *Pusher) dial(ctx context.Context, dialer *net.Dialer, network, addr str
 	}
 	host = canonicalHost(host)
 	if !p.MayReach(host) {
-		return nil, errors.New("the host isn't one that may be reached")
+		return nil, errHost
 	}
 	if !isThisMachine(host) {
 		return dialer.DialContext(ctx, network, net.JoinHostPort(host, port))

@@ -50,8 +50,8 @@ type Answer struct {
 
 // Push hands an update over as Telegram would and reads the answer. Files of the
 // call that it holds go to up, which is the caller's to keep or to drop. The
-// headers of more are added.
-func (p *Pusher) Push(ctx context.Context, t Target, update []byte, more http.Header, up *Upload) Answer {
+// headers of more are added; their names are canonical.
+func (p *Pusher) Push(ctx context.Context, t Target, update []byte, more http.Header, up Keeper) Answer {
 	within, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
 	resp, err := p.post(within, t, update, more)
@@ -69,7 +69,7 @@ func (p *Pusher) Push(ctx context.Context, t Target, update []byte, more http.He
 		case body.err != nil:
 			return unanswered(ctx, body.err)
 		case errors.Is(a.Bad, ErrStore): // our own trouble
-			return Answer{Verdict: Unreached, Text: a.Bad.Error()}
+			return Answer{Verdict: Unreached, Status: a.Status, Text: a.Bad.Error()}
 		}
 		return a
 	case code == http.StatusBadGateway, code == http.StatusServiceUnavailable, code == http.StatusGatewayTimeout:
@@ -106,6 +106,8 @@ func unanswered(ctx context.Context, err error) Answer {
 	switch {
 	case ctx.Err() != nil:
 		return Answer{Verdict: Stopped, Text: "tgspool stopped meanwhile"}
+	case errors.Is(err, errHost):
+		return Answer{Verdict: Unreached, Text: errHost.Error()}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return Answer{Verdict: Unreached, Text: "Connection refused"}
 	case isOp && op.Op == "dial":

@@ -18,7 +18,7 @@ type Call struct {
 var ignoredInReplies = map[string]bool{"setwebhook": true, "deletewebhook": true, "close": true, "logout": true}
 
 // readReply reads the call that a webhook's answer holds; nil when it holds none.
-func readReply(resp *http.Response, up *Upload) (*Call, error) {
+func readReply(resp *http.Response, up Keeper) (*Call, error) {
 	g := &Gathering{}
 	if err := readAnswer(resp, g, up); err != nil {
 		return nil, err
@@ -44,13 +44,13 @@ func (g *Gathering) takeMethod() string {
 
 // readAnswer reads the body of an answer as Telegram reads one. What is in no
 // form of a call is none.
-func readAnswer(resp *http.Response, g *Gathering, up *Upload) error {
+func readAnswer(resp *http.Response, g *Gathering, up Keeper) error {
 	kind, options, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil {
 		kind = ""
 	}
 	if kind == "multipart/form-data" {
-		return g.ReadMultipart(Limit(resp.Body, up.max+FormSlack), options["boundary"], up)
+		return g.ReadMultipart(Limit(resp.Body, up.Limit()+FormSlack), options["boundary"], up)
 	}
 	all, err := io.ReadAll(Limit(resp.Body, MaxParams))
 	if err != nil {
