@@ -3,11 +3,8 @@ package botserver
 import (
 	"errors"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/netip"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -21,8 +18,6 @@ type Access struct {
 	// ClientsOnly refuses the bots' own tokens: whoever listens in on the way
 	// must not get them.
 	ClientsOnly bool
-	// AnyHost is for sockets that no web page can reach.
-	AnyHost bool
 }
 
 // Handler is the endpoint for one listener.
@@ -63,10 +58,6 @@ func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, a Access) {
-	if !a.AnyHost && !s.knowsHost(r) {
-		fail(w, errorf(http.StatusForbidden, "tgspool: this Host is none of this machine; api.hosts names others"))
-		return
-	}
 	t, ok := parsePath(r.URL.Path)
 	switch {
 	case !ok:
@@ -85,32 +76,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, a Access) {
 	default:
 		s.serveCall(w, r, who, t.method)
 	}
-}
-
-// knowsHost guards against web pages whose name is made to mean this machine:
-// their requests bear their own name. Names of this machine, the address that
-// was called, and those of the settings pass.
-func (s *Server) knowsHost(r *http.Request) bool {
-	host := r.Host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
-	if host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true // none at all is what no browser sends
-	}
-	if slices.ContainsFunc(s.settings.Load().Hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return false
-	}
-	if ip.Unmap().IsLoopback() {
-		return true
-	}
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return ok && local.AddrPort().Addr().Unmap() == ip.Unmap()
 }
 
 const maxTokenLen = 80

@@ -95,27 +95,15 @@ func TestHandler_ClientsOnly(t *testing.T) {
 	}, withBell(&own))
 }
 
-func TestHandler_AnyHost(t *testing.T) {
-	bubble(t, func(k *kit) {
-		k.handler = k.server.Handler(botserver.Access{AnyHost: true})
-		r := request("getMe", "", "")
-		r.Host = "bot"
-		if a := k.serve(r); a.status != 200 {
-			t.Errorf("answer %d %s", a.status, a.body)
-		}
-	})
-}
-
 func TestUse_ChangesWhatComesNext(t *testing.T) {
 	bubble(t, func(k *kit) {
-		k.server.Use(botserver.Settings{Hosts: []string{"pi.lan"}, MaxWait: 3 * time.Second, MaxUpload: 10})
+		k.server.Use(botserver.Settings{MaxWait: 3 * time.Second, MaxUpload: 10})
 		if a := k.serve(photo("12345678901")); a.status != 413 {
 			t.Errorf("upload: answer %d %s", a.status, a.body)
 		}
 		k.sim.SetOffline(true)
 		start := time.Now()
 		r := request("sendMessage", "application/json", hello)
-		r.Host = "pi.lan"
 		if a := k.serve(r); a.status != 429 || time.Since(start) != 3*time.Second {
 			t.Errorf("answer %d %s after %v", a.status, a.body, time.Since(start))
 		}

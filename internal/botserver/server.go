@@ -82,8 +82,6 @@ type Config struct {
 	Store   *spool.Store
 	Bots    Bots
 	Clients Authorizer // nil: there are none
-	// Hosts are names for the Host check beside those of this machine.
-	Hosts []string
 	// Pusher carries updates to webhooks; nil: to this machine only.
 	Pusher    *wire.Pusher
 	MaxWait   time.Duration // longest wait of a call for its answer; 0: 10 min
@@ -114,22 +112,21 @@ func New(c Config) *Server {
 		joins:    newJoins(),
 		stopping: c.Stopping, log: c.Logger,
 	}
-	s.Use(Settings{Hosts: c.Hosts, MaxWait: c.MaxWait, MaxUpload: c.MaxUpload})
+	if s.pushing = c.Pusher; s.pushing == nil {
+		s.pushing = wire.NewPusher(nil, nil)
+	}
+	s.Use(Settings{MaxWait: c.MaxWait, MaxUpload: c.MaxUpload})
 	if s.stopping == nil {
 		s.stopping = context.Background()
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	if s.pushing = c.Pusher; s.pushing == nil {
-		s.pushing = wire.NewPusher(nil, nil)
-	}
 	return s
 }
 
 // Settings are what a reload may change.
 type Settings struct {
-	Hosts     []string      // as in Config
 	MaxWait   time.Duration // as in Config
 	MaxUpload int64         // as in Config
 }

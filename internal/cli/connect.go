@@ -77,11 +77,11 @@ func (a *app) connect(ctx context.Context) (*session, error) {
 	if a.bot != "" {
 		return &session{client, a.bot}, nil
 	}
-	var status manage.Status
-	if err := client.Do(ctx, localapi.Request{Method: http.MethodGet, Path: "/v1/status"}, &status); err != nil {
+	names, err := botsOf(ctx, client)
+	if err != nil {
 		return nil, err
 	}
-	switch names := status.Bots.Names; len(names) {
+	switch len(names) {
 	case 0:
 		return nil, dataf("the daemon has no bot")
 	case 1:
@@ -89,6 +89,17 @@ func (a *app) connect(ctx context.Context) (*session, error) {
 	default:
 		return nil, withHint(usagef("there are several bots: %s", strings.Join(names, ", ")), "name one with --bot")
 	}
+}
+
+// botsOf lists the bots of the daemon. Where no more is served than posting jobs
+// the refusal names them.
+func botsOf(ctx context.Context, client *localapi.Client) ([]string, error) {
+	var status manage.Status
+	err := client.Do(ctx, localapi.Request{Method: http.MethodGet, Path: "/v1/status"}, &status)
+	if p, ok := errors.AsType[*manage.Problem](err); ok && len(p.Bots) > 0 {
+		return p.Bots, nil
+	}
+	return status.Bots.Names, err
 }
 
 // path is the path of something of the session's bot.

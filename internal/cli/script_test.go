@@ -97,7 +97,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// serve BOT...: starts a daemon without loops on $TGSPOOL_SOCKET.
+// serve BOT...: starts a daemon without loops on $TGSPOOL_SOCKET and submit.sock.
 func serve(ts *testscript.TestScript, neg bool, names []string) {
 	if neg || len(names) == 0 {
 		ts.Fatalf("usage: serve BOT...")
@@ -118,7 +118,7 @@ func serve(ts *testscript.TestScript, neg bool, names []string) {
 		}
 	}
 	api, err := localapi.Listen(ctx, localapi.Config{
-		Endpoints: []localapi.Endpoint{{Addr: "unix:" + ts.Getenv("TGSPOOL_SOCKET")}},
+		Endpoints: []localapi.Endpoint{{Addr: "unix:" + ts.Getenv("TGSPOOL_SOCKET")}, {Addr: "unix:" + ts.MkAbs("submit.sock"), Serve: []string{"submit"}}},
 		Manage:    manage.New(manage.Config{Store: s.store, Bots: s, Version: "v1.2.3", StartedAt: since}),
 	})
 	ts.Check(err)

@@ -15,7 +15,6 @@ type unbuilt struct {
 // It is the table of load, and of nothing else.
 func notBuilt() []unbuilt {
 	return []unbuilt{
-		{key: "api.admin_token_file"},
 		{key: "monitor.name"},
 		{key: "monitor.heartbeat_url"},
 		{key: "monitor.heartbeat_interval"},

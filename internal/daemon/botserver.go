@@ -20,19 +20,19 @@ func (d *daemon) newBotAPI() *botserver.Server {
 	d.useClients(d.cfg)
 	return botserver.New(botserver.Config{
 		Store: d.store, Bots: d.bots, Clients: d.clients,
-		Hosts: d.cfg.API.Hosts, Pusher: d.pusher, MaxWait: d.cfg.API.MaxWait, MaxUpload: d.cfg.Store.MaxUpload,
+		Pusher: d.pusher, MaxWait: d.cfg.API.MaxWait, MaxUpload: d.cfg.Store.MaxUpload,
 		Stopping: d.take, Logger: d.log.With(slog.String("component", "botapi")),
 	})
 }
 
 // botSettings is what a reload changes for the bot endpoint.
 func botSettings(cfg *config.Config) botserver.Settings {
-	return botserver.Settings{Hosts: cfg.API.Hosts, MaxWait: cfg.API.MaxWait, MaxUpload: cfg.Store.MaxUpload}
+	return botserver.Settings{MaxWait: cfg.API.MaxWait, MaxUpload: cfg.Store.MaxUpload}
 }
 
 // serveBots makes the bot endpoint for one listener.
 func (d *daemon) serveBots(a localapi.BotAccess) http.Handler {
-	return d.botapi.Handler(botserver.Access{ClientsOnly: a.ClientsOnly, AnyHost: a.AnyHost})
+	return d.botapi.Handler(botserver.Access{ClientsOnly: a.ClientsOnly})
 }
 
 // ByID finds a bot that can work, for the bot endpoint.

@@ -73,6 +73,7 @@ type daemon struct {
 	botapi  *botserver.Server // the bot endpoint
 	clients *botserver.Clients
 	pusher  *wire.Pusher // to the webhooks of handlers
+	admin   adminToken
 
 	reloads chan reloadRequest
 	tokens  chan tokenRequest
@@ -181,11 +182,15 @@ func (d *daemon) listen(ctx context.Context) error {
 	d.botapi = d.newBotAPI()
 	var ends []localapi.Endpoint
 	for _, l := range d.cfg.API.Listen {
-		ends = append(ends, localapi.Endpoint{Addr: l.Addr, Serve: l.Serve})
+		ends = append(ends, localapi.Endpoint{Addr: l.Addr, Serve: l.Serve, TLSCert: l.TLSCert, TLSKey: l.TLSKey})
+	}
+	if err := d.admin.read(d.cfg.API.AdminTokenFile); err != nil {
+		d.log.LogAttrs(ctx, slog.LevelError, "nobody can manage over TCP", slog.Any("err", err))
 	}
 	var err error
 	d.server, err = localapi.Listen(ctx, localapi.Config{
-		Endpoints: ends, Passed: d.passed, Manage: d.withTokens(api), Bot: d.serveBots, Logger: d.log.With(slog.String("component", "api")),
+		Endpoints: ends, Passed: d.passed, Manage: d.withTokens(api), Bot: d.serveBots,
+		Bearer: d.login, Hosts: d.cfg.API.Hosts, Logger: d.log.With(slog.String("component", "api")),
 	})
 	switch {
 	case err == nil:

@@ -60,6 +60,7 @@ func (d *daemon) reload(ctx context.Context) (manage.Reload, error) {
 	d.backups.use(cfg)
 	d.useClients(cfg)
 	d.botapi.Use(botSettings(cfg))
+	d.useAccess(ctx, cfg)
 	d.level.Set(logLevel(cfg.Log.Level))
 	d.log.LogAttrs(ctx, slog.LevelInfo, "settings reloaded", slog.Any("reason", done.Applied))
 	d.warn(ctx, cfg)

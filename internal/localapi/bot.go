@@ -2,6 +2,7 @@ package localapi
 
 import (
 	"bytes"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -17,17 +18,13 @@ type BotAccess struct {
 	// ClientsOnly: the way here can be listened in on, so that a bot's own token
 	// must not be taken.
 	ClientsOnly bool
-	// AnyHost: no web page can reach this listener.
-	AnyHost bool
 }
 
-// accessOf is the access that a listener gives.
-func accessOf(l net.Listener) BotAccess {
+// exposed reports whether others than this machine can listen in on what comes
+// over a listener.
+func (e Endpoint) exposed(l net.Listener) bool {
 	addr, ok := l.Addr().(*net.TCPAddr)
-	if !ok {
-		return BotAccess{AnyHost: l.Addr().Network() == "unix"}
-	}
-	return BotAccess{ClientsOnly: !addr.IP.IsLoopback()}
+	return ok && e.TLSCert == "" && !addr.IP.IsLoopback()
 }
 
 // withBot puts the bot endpoint in front of what else is served. Paths are told
@@ -75,14 +72,16 @@ var plainError = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnecti
 
 // Write writes p. Those errors come in one piece, whole, and no handler here
 // writes such a header.
-func (c shapedConn) Write(p []byte) (int, error) {
+func (c shapedConn) Write(p []byte) (int, error) { return writeShaped(c.TCPConn, p) }
+
+func writeShaped(to io.Writer, p []byte) (int, error) {
 	if shaped := shapedError(p); shaped != nil {
-		if _, err := c.TCPConn.Write(shaped); err != nil {
+		if _, err := to.Write(shaped); err != nil {
 			return 0, err
 		}
 		return len(p), nil
 	}
-	return c.TCPConn.Write(p)
+	return to.Write(p)
 }
 
 // shapedError is the error in p in the Bot API's shape, nil when there is none.
@@ -97,7 +96,7 @@ func shapedError(p []byte) []byte {
 		return nil
 	}
 	status, _, _ := strings.Cut(string(rest[4:end]), ":")
-	body := `{"ok":false,"error_code":` + strconv.Itoa(code) + `,"description":` + strconv.Quote(status) + `}`
+	body := botError(code, status)
 	return []byte("HTTP/1.1 " + string(rest[:4]) + status + "\r\nContent-Type: application/json\r\nContent-Length: " +
 		strconv.Itoa(len(body)) + "\r\nConnection: close\r\n\r\n" + body)
 }

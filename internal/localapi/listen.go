@@ -37,6 +37,8 @@ var ErrInUse = errors.New("address is in use")
 type Endpoint struct {
 	Addr  string   // unix:/path or tcp:host:port
 	Serve []string // roles; empty: all but submit
+	// TLSCert and TLSKey are PEM files, for TCP; empty: no TLS.
+	TLSCert, TLSKey string
 }
 
 func (e Endpoint) serves(role string) bool {
@@ -57,6 +59,11 @@ type Config struct {
 	Manage http.Handler
 	// Bot makes the bot endpoint for a listener; nil: it isn't served.
 	Bot func(BotAccess) http.Handler
+	// Bearer says whose a token is that came over TCP; nil: nobody's.
+	Bearer func(token string) Login
+	// Hosts are names for the Host check beside those of this machine; UseHosts
+	// changes them.
+	Hosts []string
 	// Grace is how long requests under way may go on at a stop; 0: 5 s.
 	Grace time.Duration
 	// Logger may be nil.
@@ -69,11 +76,13 @@ func Listen(ctx context.Context, c Config) (*Server, error) {
 	s := newServer(c)
 	for _, e := range c.Endpoints {
 		l, err := open(ctx, e, c.Passed)
+		if err == nil {
+			err = s.add(e, l)
+		}
 		if err != nil {
 			s.faces = slices.DeleteFunc(s.faces, func(f face) bool { return c.Passed[f.endpoint.Addr] == f.listener })
 			return nil, errors.Join(err, s.Close())
 		}
-		s.add(e, l)
 	}
 	return s, nil
 }
@@ -85,7 +94,11 @@ func open(ctx context.Context, e Endpoint, passed map[string]net.Listener) (net.
 	network, address, _ := strings.Cut(e.Addr, ":")
 	switch network {
 	case "unix":
-		return listenUnix(ctx, address)
+		l, err := listenUnix(ctx, address)
+		if err == nil && e.serves(RoleSubmit) {
+			giveToSubmitters(address)
+		}
+		return l, err
 	case "tcp":
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 		if errors.Is(err, syscall.EADDRINUSE) {

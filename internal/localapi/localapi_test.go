@@ -101,12 +101,15 @@ func TestServer_Roles(t *testing.T) {
 		{"all on a socket", localapi.Endpoint{Addr: "unix:" + filepath.Join(dir, "a")}, "/v1/status", 200},
 		{"manage on a socket", localapi.Endpoint{Addr: "unix:" + filepath.Join(dir, "b"), Serve: []string{"manage"}}, "/v1/status", 200},
 		{"bot on a socket", localapi.Endpoint{Addr: "unix:" + filepath.Join(dir, "c"), Serve: []string{"bot"}}, "/v1/status", 403},
-		{"submit on a socket", localapi.Endpoint{Addr: "unix:" + filepath.Join(dir, "d"), Serve: []string{"submit"}}, "/v1/status", 403},
+		{"submit on a socket", localapi.Endpoint{Addr: "unix:" + filepath.Join(dir, "d"), Serve: []string{"submit"}}, "/v1/status", 200},
 		{"health on the submit socket", localapi.Endpoint{Addr: "unix:" + filepath.Join(dir, "e"), Serve: []string{"submit"}}, "/healthz", 200},
 		{"TCP", localapi.Endpoint{Addr: "tcp:127.0.0.1:0"}, "/v1/status", 401},
 		{"TCP, another path", localapi.Endpoint{Addr: "tcp:127.0.0.1:0"}, "/bot123:abc/getMe", 401},
 		{"TCP, health", localapi.Endpoint{Addr: "tcp:127.0.0.1:0"}, "/healthz", 200},
 		{"TCP, ready", localapi.Endpoint{Addr: "tcp:127.0.0.1:0"}, "/readyz", 200},
+		{"TCP, bot alone", localapi.Endpoint{Addr: "tcp:127.0.0.1:0", Serve: []string{"bot"}}, "/v1/status", 403},
+		{"off this machine", localapi.Endpoint{Addr: "tcp:0.0.0.0:0"}, "/v1/status", 403},
+		{"off this machine, health", localapi.Endpoint{Addr: "tcp:0.0.0.0:0"}, "/healthz", 403},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -132,7 +135,7 @@ func ask(t *testing.T, addr net.Addr, path string) *http.Response {
 		return new(net.Dialer).DialContext(ctx, addr.Network(), addr.String())
 	}}
 	defer transport.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x"+path, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
-	"os"
 	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tgspool/tgspool/internal/manage"
 )
 
 // peer is who has connected to a unix socket, as the kernel says.
@@ -91,17 +87,4 @@ func peerGroups(fd uintptr) ([]uint32, error) {
 // group.
 func (p peer) mayManage(uid, gid uint32) bool {
 	return p.uid == 0 || p.uid == uid || slices.Contains(p.groups, gid)
-}
-
-// peersOnly lets those in who may manage the daemon.
-func peersOnly(next http.Handler) http.Handler {
-	uid, gid := uint32(os.Geteuid()), uint32(os.Getegid())
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, ok := r.Context().Value(peerKey{}).(peer)
-		if !ok || !p.mayManage(uid, gid) {
-			manage.WriteProblem(w, r, http.StatusForbidden, "only root, the daemon's user and its group may do this")
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }

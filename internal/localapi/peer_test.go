@@ -68,10 +68,10 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestPeersOnly: whoever can't be told is turned away.
-func TestPeersOnly(t *testing.T) {
+// TestByPeer: whoever can't be told is turned away.
+func TestByPeer(t *testing.T) {
 	rec := httptest.NewRecorder()
-	peersOnly(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	byPeer(Endpoint{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("a request without credentials came through")
 	})).ServeHTTP(rec, httptest.NewRequest("GET", "/v1/status", nil))
 	if rec.Code != http.StatusForbidden {

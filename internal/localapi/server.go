@@ -26,6 +26,8 @@ const (
 type Server struct {
 	manage http.Handler
 	bot    func(BotAccess) http.Handler
+	bearer func(token string) Login
+	hosts  atomic.Pointer[[]string]
 	grace  time.Duration
 	log    *slog.Logger
 	faces  []face
@@ -37,10 +39,12 @@ type face struct {
 	listener net.Listener
 	http     *http.Server
 	drain    *drain
+	cert     *certificate // nil: no TLS
 }
 
 func newServer(c Config) *Server {
-	s := &Server{manage: c.Manage, bot: c.Bot, grace: c.Grace, log: c.Logger}
+	s := &Server{manage: c.Manage, bot: c.Bot, bearer: c.Bearer, grace: c.Grace, log: c.Logger}
+	s.UseHosts(c.Hosts)
 	if s.grace == 0 {
 		s.grace = defaultGrace
 	}
@@ -50,12 +54,19 @@ func newServer(c Config) *Server {
 	return s
 }
 
-// add prepares the server of one listener.
-func (s *Server) add(e Endpoint, l net.Listener) {
+// UseHosts takes other names for the Host check into use.
+func (s *Server) UseHosts(names []string) { s.hosts.Store(&names) }
+
+// add prepares the server of one listener, which is closed with the others from
+// now on.
+func (s *Server) add(e Endpoint, l net.Listener) error {
 	d := newDrain()
 	handler, header := s.handler(e, l), maxHeaderBytes
 	if s.bot != nil && e.serves(RoleBot) {
-		handler, header = withBot(s.bot(accessOf(l)), handler), maxBotHeader
+		handler, header = withBot(s.bot(BotAccess{ClientsOnly: e.exposed(l)}), handler), maxBotHeader
+	}
+	if l.Addr().Network() != "unix" {
+		handler = s.onlyOwnHosts(handler)
 	}
 	s.faces = append(s.faces, face{endpoint: e, listener: l, drain: d, http: &http.Server{
 		Handler:           handler,
@@ -66,32 +77,39 @@ func (s *Server) add(e Endpoint, l net.Listener) {
 		ConnContext:       withPeer,
 		ConnState:         d.track,
 	}})
+	if e.TLSCert == "" {
+		return nil
+	}
+	cert := &certificate{certFile: e.TLSCert, keyFile: e.TLSKey}
+	s.faces[len(s.faces)-1].cert = cert
+	if err := cert.load(); err != nil {
+		return fmt.Errorf("listening on %s: %w", e.Addr, err)
+	}
+	return nil
 }
 
-// handler decides what a listener serves.
+// handler decides what a listener serves beside the bot endpoint.
 func (s *Server) handler(e Endpoint, l net.Listener) http.Handler {
+	unix := l.Addr().Network() == "unix"
 	mux := http.NewServeMux()
+	switch {
+	case e.exposed(l):
+		return refuse("off this machine without TLS nothing but the Bot API is served")
+	case !e.serves(RoleManage) && !e.serves(RoleSubmit):
+		mux.Handle("/", refuse("the management API is not served on this address"))
+	case unix:
+		mux.Handle("/", byPeer(e, s.manage))
+	default:
+		mux.Handle("/", s.byBearer(e, s.manage))
+	}
 	mux.Handle("GET /healthz", s.manage)
 	mux.Handle("GET /readyz", s.manage)
-	switch {
-	case l.Addr().Network() != "unix":
-		mux.Handle("/", refuse(http.StatusUnauthorized, "over TCP the management API needs a login or a token, which this version can't check; use the unix socket"))
-	case e.serves(RoleManage):
-		mux.Handle("/", peersOnly(s.manage))
-	case e.serves(RoleSubmit):
-		mux.Handle("/", refuse(http.StatusForbidden, "submitting jobs on a socket of its own is not supported yet; use the management socket"))
-	default:
-		mux.Handle("/", refuse(http.StatusForbidden, "the management API is not served on this socket"))
-	}
 	return mux
 }
 
-func refuse(status int, why string) http.Handler {
+func refuse(why string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if status == http.StatusUnauthorized {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="tgspool"`)
-		}
-		manage.WriteProblem(w, r, status, why)
+		manage.WriteProblem(w, r, http.StatusForbidden, why)
 	})
 }
 
@@ -138,7 +156,10 @@ func (s *Server) Serve(ctx context.Context) error {
 
 // accepting is where a face takes its connections from.
 func (s *Server) accepting(f face) net.Listener {
-	if s.bot != nil && f.endpoint.serves(RoleBot) {
+	switch {
+	case f.cert != nil:
+		return tlsListener{f.listener, f.cert.config()}
+	case s.bot != nil && f.endpoint.serves(RoleBot):
 		return shapedListener{f.listener}
 	}
 	return f.listener

@@ -39,11 +39,12 @@ func FuzzJobBody(f *testing.F) {
 	}
 	a := &api{bots: nameless{}, log: slog.New(slog.DiscardHandler)}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	r := httptest.NewRequest("POST", "/v1/bots/home/jobs", nil)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := readJob(data, now)
 		var job spool.NewJob
 		if err == nil {
-			job, err = a.build("home", p, "api")
+			job, err = a.build(r, "home", p)
 		}
 		if err != nil {
 			if status := toProblem(err).Status; status != 400 && status != 422 {

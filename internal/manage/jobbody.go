@@ -208,16 +208,24 @@ func once(t *time.Time, m member, other string, read func(member) (time.Time, er
 
 // build makes the job of what was posted: names of chats are resolved, the rest
 // of the parameters stays byte for byte.
-func (a *api) build(bot string, p posted, origin string) (spool.NewJob, error) {
+func (a *api) build(r *http.Request, bot string, p posted) (spool.NewJob, error) {
 	if err := a.place(bot, &p); err != nil {
 		return spool.NewJob{}, err
 	}
-	p.options.Origin = origin
+	who := callerOf(r)
+	if err := who.check(p.method, p.params); err != nil {
+		return spool.NewJob{}, err
+	}
+	who.apply(&p.options, time.Now())
+	p.options.Origin = origin(r)
 	if f := p.fallback; f != nil {
 		if own, _ := f.chatID(); !own {
 			_, f.chat = p.chatID() // the chat of the first call
 		}
 		if err := a.place(bot, f); err != nil {
+			return spool.NewJob{}, inside("fallback", err)
+		}
+		if err := who.check(f.method, f.params); err != nil {
 			return spool.NewJob{}, inside("fallback", err)
 		}
 		p.options.Fallback = &outbox.Fallback{Method: f.method, Params: f.params}

@@ -44,7 +44,7 @@ func (a *api) postJobs(r *http.Request) (int, any, error) {
 	if many && wait > 0 {
 		return 0, nil, problemf(http.StatusBadRequest, "only one job can be waited for")
 	}
-	jobs, err := a.readJobs(bot.Name(), body, many, origin(r))
+	jobs, err := a.readJobs(r, bot.Name(), body, many)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -54,15 +54,16 @@ func (a *api) postJobs(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return a.answerQueued(r.Context(), made, many, wait)
+	return a.answerQueued(r, made, many, wait)
 }
 
 // answerQueued is the answer to queued jobs: 201 when at least one is new.
-func (a *api) answerQueued(ctx context.Context, made []spool.Queued, many bool, wait time.Duration) (int, any, error) {
+func (a *api) answerQueued(r *http.Request, made []spool.Queued, many bool, wait time.Duration) (int, any, error) {
+	who := callerOf(r)
 	status := http.StatusOK
 	out := make([]queued, len(made))
 	for i, m := range made {
-		out[i] = queued{Job: m.Job, Duplicate: m.Duplicate}
+		out[i] = queued{Job: who.hide(m.Job), Duplicate: m.Duplicate}
 		if !m.Duplicate {
 			status = http.StatusCreated
 		}
@@ -71,24 +72,24 @@ func (a *api) answerQueued(ctx context.Context, made []spool.Queued, many bool, 
 		return status, items{Items: out}, nil
 	}
 	if wait > 0 {
-		job, err := a.await(ctx, out[0].ID, wait)
+		job, err := a.await(r.Context(), out[0].ID, wait)
 		if err != nil {
 			return 0, nil, err
 		}
-		out[0].Job = job
+		out[0].Job = who.hide(job)
 	}
 	return status, out[0], nil
 }
 
 // readJobs reads the jobs of a body. An error of one of many names its line.
-func (a *api) readJobs(bot string, body []byte, many bool, origin string) ([]spool.NewJob, error) {
+func (a *api) readJobs(r *http.Request, bot string, body []byte, many bool) ([]spool.NewJob, error) {
 	now := time.Now()
 	one := func(data []byte) (spool.NewJob, error) {
 		p, err := readJob(data, now)
 		if err != nil {
 			return spool.NewJob{}, err
 		}
-		return a.build(bot, p, origin)
+		return a.build(r, bot, p)
 	}
 	if !many {
 		job, err := one(body)
@@ -118,16 +119,8 @@ func (a *api) readJobs(bot string, body []byte, many bool, origin string) ([]spo
 	return jobs, nil
 }
 
-// OriginHeader names who asks, for the job's origin. Only our own commands set
-// it; what else it holds is not believed.
+// OriginHeader names who asks, for the job's origin.
 const OriginHeader = "Tgspool-Origin"
-
-func origin(r *http.Request) string {
-	if r.Header.Get(OriginHeader) == "cli" {
-		return "cli"
-	}
-	return "api"
-}
 
 // listJobs lists the jobs that a filter selects.
 func (a *api) listJobs(r *http.Request) (int, any, error) {
@@ -141,6 +134,9 @@ func (a *api) listJobs(r *http.Request) (int, any, error) {
 	}
 	f, err := a.filter(bot.Name(), q)
 	if err != nil {
+		return 0, nil, err
+	}
+	if err := callerOf(r).narrow(&f); err != nil {
 		return 0, nil, err
 	}
 	limit, after, err := q.page()
@@ -166,6 +162,9 @@ func (a *api) showJob(r *http.Request) (int, any, error) {
 	}
 	wait, err := q.wait()
 	if err != nil {
+		return 0, nil, err
+	}
+	if err := a.own(r, n); err != nil {
 		return 0, nil, err
 	}
 	job, err := a.await(r.Context(), n, wait)

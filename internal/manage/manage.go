@@ -121,6 +121,7 @@ func (a *api) routes() http.Handler {
 		"POST /v1/db/backup": a.backup,
 
 		"POST /v1/bots/{bot}/jobs":         a.postJobs,
+		"POST /v1/bots/{bot}/notify":       a.notify,
 		"GET /v1/bots/{bot}/jobs":          a.listJobs,
 		"GET /v1/jobs/{id}":                a.showJob,
 		"GET /v1/jobs/{id}/why":            a.whyJob,
@@ -199,6 +200,10 @@ func (a *api) writeJSON(w http.ResponseWriter, r *http.Request, status int, kind
 func (a *api) orProblem(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, pattern := mux.Handler(r)
+		if c := callerOf(r); c != nil && !forCallers[pattern] {
+			a.fail(w, r, a.refusal(c))
+			return
+		}
 		if pattern != "" {
 			mux.ServeHTTP(w, r)
 			return
@@ -234,6 +239,9 @@ func change(ctx context.Context) (context.Context, context.CancelFunc) {
 // bot finds the bot of the path.
 func (a *api) bot(r *http.Request) (*spool.Bot, error) {
 	name := r.PathValue("bot")
+	if err := callerOf(r).mayName(name); err != nil {
+		return nil, err
+	}
 	view, known := a.bots.View(name)
 	if !known {
 		return nil, problemf(http.StatusNotFound, "there is no bot %q in the settings", name)

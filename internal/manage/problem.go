@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/tgspool/tgspool/internal/spool"
 )
@@ -22,6 +25,10 @@ type Problem struct {
 	Detail string `json:"detail"`
 	// State is the record's state now, with 409.
 	State string `json:"state,omitempty"`
+	// Bots are those that may be posted to, where nothing else may be done.
+	Bots []string `json:"bots,omitempty"`
+
+	retryAfter time.Duration // 0: not said
 }
 
 // Error returns the detail, or the title where there is none.
@@ -94,6 +101,9 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if p.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
+	}
+	if p.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(p.retryAfter.Seconds()))))
 	}
 	a.writeJSON(w, r, p.Status, problemType, p)
 }

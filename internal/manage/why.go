@@ -27,6 +27,9 @@ func (a *api) whyJob(r *http.Request) (int, any, error) {
 	if _, err := readQuery(r); err != nil {
 		return 0, nil, err
 	}
+	if err := a.own(r, n); err != nil {
+		return 0, nil, err
+	}
 	why, err := a.store.Why(n)
 	if err != nil {
 		return 0, nil, err

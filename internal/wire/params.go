@@ -18,6 +18,15 @@ type Params struct {
 	fields map[string]json.RawMessage // the first of equal names
 }
 
+// ParamsOf are parameters that are a JSON object already; empty: none.
+func ParamsOf(object json.RawMessage) (*Params, error) {
+	g := &Gathering{}
+	if err := g.AddObject(object); err != nil {
+		return nil, err
+	}
+	return g.Params(func(string) bool { return false }), nil
+}
+
 // Raw is the JSON object that goes on to Telegram; nil when there is nothing.
 func (p *Params) Raw() json.RawMessage { return p.raw }
 
