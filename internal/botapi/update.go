@@ -36,6 +36,12 @@ type Update struct {
 	Date time.Time // of the event itself; zero where the kind has none, as for a pressed button
 	New  bool      // a new message, not an edit or anything else
 
+	// Where an answer must go to arrive where the question was asked, beyond ChatID.
+	QueryID  string // of a pressed button's query
+	Message  string // the message that its button belongs to: message_id or inline_message_id
+	Thread   int64  // the topic of a forum, 0 when it is in none
+	Business string // id of the connection in whose name the bot speaks
+
 	MigrateTo    int64  // the group of this message has the new id
 	MigrateFrom  int64  // the supergroup of this message had the old id
 	MemberStatus string // my_chat_member: the new status of the bot
@@ -134,6 +140,7 @@ func (u *Update) read(kind updateKind, payload []byte) {
 			break
 		}
 	}
+	u.readPlace(top)
 	u.New = kind.isNew
 	if kind.commands {
 		u.Command, u.CommandBot, u.Args = splitCommand(u.Text)
@@ -145,6 +152,21 @@ func (u *Update) read(kind updateKind, payload []byte) {
 	if u.Kind == "my_chat_member" {
 		u.MemberStatus = stringOf(at(top, "new_chat_member.status"))
 	}
+}
+
+// readPlace fills in where in the chat the update came from.
+func (u *Update) readPlace(top map[string]json.RawMessage) {
+	if u.Kind == "callback_query" {
+		u.QueryID = textOf(top["id"]) // servers of others write numbers
+		if u.Message = textOf(at(top, "message.message_id")); u.Message == "" {
+			u.Message = textOf(top["inline_message_id"])
+		}
+		top = objectOf(top["message"])
+	}
+	if string(top["is_topic_message"]) == "true" {
+		u.Thread, _ = integerOf(top["message_thread_id"])
+	}
+	u.Business = stringOf(top["business_connection_id"])
 }
 
 func (u *Update) readChat(kind updateKind, top map[string]json.RawMessage) {

@@ -65,6 +65,7 @@ func TestParseUpdateShapes(t *testing.T) {
 				ChatUsername: u.ChatUsername, UserID: w.User, OrderKey: w.Key, Text: w.Text, Command: w.Command,
 				CommandBot: w.Bot, Args: w.Args, New: w.New, MigrateTo: w.MigrateTo, MigrateFrom: w.MigrateFrom,
 				MemberStatus: w.Status,
+				QueryID:      u.QueryID, Message: u.Message, Thread: u.Thread, Business: u.Business,
 			}
 			if w.Date != 0 {
 				want.Date = time.Unix(w.Date, 0).UTC()
@@ -256,5 +257,23 @@ func TestChatUsername(t *testing.T) {
 	u, err := ParseUpdate([]byte(`{"update_id":5,"callback_query":{"message":{"chat":{"id":7,"username":"bell_example"}}}}`))
 	if err != nil || u.ChatUsername != "bell_example" {
 		t.Errorf("%q, %v", u.ChatUsername, err)
+	}
+}
+
+// TestParseUpdatePlace: an answer must arrive where the question was asked.
+func TestParseUpdatePlace(t *testing.T) {
+	for raw, want := range map[string]Update{
+		`{"update_id":1,"message":{"message_thread_id":5,"is_topic_message":true,"chat":{"id":-1}}}`:                                 {Thread: 5},
+		`{"update_id":1,"message":{"message_thread_id":5,"chat":{"id":-1}}}`:                                                         {},
+		`{"update_id":1,"business_message":{"business_connection_id":"bc","chat":{"id":1}}}`:                                         {Business: "bc"},
+		`{"update_id":1,"callback_query":{"id":"77","message":{"message_id":9,"message_thread_id":5,"is_topic_message":true}}}`:      {QueryID: "77", Message: "9", Thread: 5},
+		`{"update_id":1,"callback_query":{"id":77,"inline_message_id":"x","message_thread_id":5,"is_topic_message":true}}`:           {QueryID: "77", Message: "x"},
+		`{"update_id":1,"message":{"message_thread_id":"five","is_topic_message":true,"business_connection_id":7,"chat":{"id":-1}}}`: {},
+	} {
+		u, err := ParseUpdate([]byte(raw))
+		got := Update{QueryID: u.QueryID, Message: u.Message, Thread: u.Thread, Business: u.Business}
+		if err != nil || got != want {
+			t.Errorf("%s: got %+v, %v", raw, got, err)
+		}
 	}
 }

@@ -22,14 +22,7 @@ func notBuilt() []unbuilt {
 		{key: "monitor.oldest_pending"},
 		{key: "monitor.stats_interval"},
 		{key: "bots.NAME.sender.late_note"},
-		{key: "bots.NAME.handlers[].late"},
-		{key: "bots.NAME.handlers[].collapse"},
-		{key: "bots.NAME.handlers[].typing"},
-		{key: "bots.NAME.handlers[].ack"},
-		{key: "bots.NAME.handlers[].on_error"},
-		{key: "bots.NAME.handlers[].denied"},
 		{key: "bots.NAME.handlers[].session"},
-		{key: "bots.NAME.handlers[].answer_callbacks"},
 		{key: "bots.NAME.admin"},
 	}
 }

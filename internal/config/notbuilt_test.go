@@ -23,17 +23,13 @@ chat = "me"
 [[bots.home.handlers]]
 name = "quiet"
 pull = true
-typing = false
 session = "chat"
-ack = ""
 match = { command = "/q" }
 [[bots.home.handlers]]
 name = "loud"
 exec = ["/bin/true"]
 allow_from = ["*"]
-typing = true
 session = "chat+user"
-answer_callbacks = true
 `,
 		"conf.d/a.toml": "[bots.home.sender]\nlate_note = \"1m\"\n",
 	})
@@ -48,7 +44,7 @@ answer_callbacks = true
 	var want []string
 	for _, key := range []string{
 		"main.toml:2:1: monitor.heartbeat_url", "main.toml:3:1: monitor.offline_after", "main.toml:7:12: bots.home.admin",
-		"main.toml:20:1: bots.home.handlers.typing", "main.toml:21:1: bots.home.handlers.session", "main.toml:22:1: bots.home.handlers.answer_callbacks",
+		"main.toml:18:1: bots.home.handlers.session",
 		"conf.d/a.toml:2:1: bots.home.sender.late_note",
 	} {
 		want = append(want, key+": not built yet, has no effect")

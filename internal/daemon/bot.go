@@ -161,7 +161,7 @@ func (b *bot) startHandlers(d *daemon) {
 	h, err := handler.New(handler.Config{
 		Bot: b.spool, Routes: Routes(b.cfg.Handlers), Logger: b.log.With(slog.String("component", "handler")),
 		Home: d.home(), Unit: d.o.Getenv(UnitVariable), Expect: d.pulse.expect,
-		Pusher: d.pusher, ReadSecret: config.ReadSecret, Uploads: uploads(d.store, d.cfg.Store.MaxUpload),
+		Now: b.client.telegramTime, AtOnce: b.atOnce, Pusher: d.pusher, ReadSecret: config.ReadSecret, Uploads: uploads(d.store, d.cfg.Store.MaxUpload),
 	})
 	if err != nil { // the router has accepted the same routes before
 		b.log.LogAttrs(d.work, slog.LevelError, "the handlers can't run", slog.Any("err", err))

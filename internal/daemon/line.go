@@ -27,9 +27,11 @@ type line struct {
 	bound func(botapi.Request) time.Duration // of a call
 	id    int64
 
-	mu       sync.Mutex // guards both below
+	mu       sync.Mutex // guards all below
 	client   *botapi.Client
 	replaced chan struct{} // closed when client is another's
+	date     time.Time     // what Telegram has said the time is
+	dateAt   time.Time     // when it did, with its monotonic reading
 }
 
 func newLine(c *botapi.Client, d *daemon, cfg config.Bot) *line {
@@ -77,11 +79,34 @@ func (l *line) call(ctx context.Context, client *botapi.Client, replaced <-chan 
 	done := l.pulse.expect(r.Method, l.bound(r))
 	defer done()
 	seen := client.Call(ctx, r)
+	l.hear(seen.ServerDate)
 	// Only a server that has proved who it is bears witness.
 	if seen.TLSVerified && !seen.ServerDate.IsZero() {
 		l.store.Witness(seen.ServerDate)
 	}
 	return seen
+}
+
+// hear keeps what time a server has put on an answer. It dates messages by the
+// same clock.
+func (l *line) hear(date time.Time) {
+	if date.IsZero() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.date, l.dateAt = date, time.Now()
+}
+
+// telegramTime is the time by the clock of Telegram, as long as it has been heard
+// of in this run, else our own; known tells whether that is known to be right.
+func (l *line) telegramTime() (now time.Time, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.date.IsZero() {
+		return time.Now(), l.store.ClockKnown()
+	}
+	return l.date.Add(time.Since(l.dateAt)), true
 }
 
 // replace takes another client of the same bot into use.

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -18,6 +19,7 @@ type Inbox interface {
 	ClaimUpdate(ctx context.Context, handler string) (*spool.Lease, error)
 	Handled(ctx context.Context, lease *spool.Lease, h spool.Handling) ([]spool.Queued, error)
 	FailUpdate(ctx context.Context, lease *spool.Lease, f spool.Failure) error
+	Enqueue(ctx context.Context, jobs ...spool.NewJob) ([]spool.Queued, error)
 }
 
 // Config is what the handlers of one bot need.
@@ -41,9 +43,12 @@ type Config struct {
 	// Expect hears of each run how long it takes at most, and by the function
 	// that it returns that the run has ended; nil: nobody wants to know.
 	Expect func(what string, bound time.Duration) (done func())
-	// Now is the time by Telegram's clock as far as it is known, which ages are
-	// measured by; nil: the local clock.
-	Now func() time.Time
+	// AtOnce makes a call of the Bot API that goes at once or not at all; nil:
+	// nothing is shown while a handler works.
+	AtOnce func(ctx context.Context, method string, params json.RawMessage)
+	// Now is the time by Telegram's clock, which ages are measured by, and whether
+	// it is known; nil: the local clock.
+	Now func() (now time.Time, known bool)
 }
 
 // Handlers runs the programs of one bot's routes.
@@ -55,7 +60,9 @@ type Handlers struct {
 	home   string
 	unit   string
 	expect func(string, time.Duration) func()
-	now    func() time.Time
+	now    func() (time.Time, bool)
+	atOnce func(context.Context, string, json.RawMessage)
+	asides sync.WaitGroup // calls at once that are under way
 
 	pusher     *wire.Pusher
 	uploads    func(context.Context) *wire.Upload
@@ -77,7 +84,7 @@ type RouteState struct {
 // New checks the routes and returns their handlers, which do nothing before Run.
 func New(c Config) (*Handlers, error) {
 	h := &Handlers{
-		bot: c.Bot, log: c.Logger, dir: c.Dir, home: c.Home, unit: c.Unit, expect: c.Expect, now: c.Now,
+		bot: c.Bot, log: c.Logger, dir: c.Dir, home: c.Home, unit: c.Unit, expect: c.Expect, now: c.Now, atOnce: c.AtOnce,
 		pusher: c.Pusher, uploads: c.Uploads, readSecret: c.ReadSecret,
 	}
 	if h.log == nil {
@@ -93,7 +100,7 @@ func New(c Config) (*Handlers, error) {
 		h.expect = func(string, time.Duration) func() { return func() {} }
 	}
 	if h.now == nil {
-		h.now = time.Now
+		h.now = func() (time.Time, bool) { return time.Now(), true }
 	}
 	if h.pusher == nil {
 		h.pusher = wire.NewPusher(nil, nil)
@@ -124,6 +131,7 @@ func (h *Handlers) Run(take, work context.Context) error {
 	}
 	<-take.Done()
 	workers.Wait()
+	h.asides.Wait()
 	return nil
 }
 
@@ -201,6 +209,8 @@ func (h *Handlers) attempt(work context.Context, r *route, lease *spool.Lease, p
 			h.logPanic(work, r, lease, p)
 			tried = false
 			d = r.afterFailure(lease.Attempts, run{end: endSignal, err: fmt.Errorf("panic: %v", p)})
+			u, _ := botapi.ParseUpdate(lease.Raw) // what it isn't is left out
+			d = r.apologize(u, d)
 		}
 		if !tried {
 			r.reach.left(probe)
@@ -210,17 +220,33 @@ func (h *Handlers) attempt(work context.Context, r *route, lease *spool.Lease, p
 	if err != nil { // it could be read when it came in
 		return failed(spool.UpdateDead, err.Error())
 	}
-	if d, refused := r.refuse(u, lease, h.now()); refused {
+	now, known := h.now()
+	if d, refused := r.refuse(u, lease, now, known); refused {
 		return d
 	}
 	if why := r.reach.why(); why != "" && !probe {
 		return giveBack(why)
 	}
 	tried = true
+	return h.handOver(work, r, u, lease, probe)
+}
+
+// handOver has the program or the webhook do its work, with what the user is to
+// see of that.
+func (h *Handlers) handOver(work context.Context, r *route, u botapi.Update, lease *spool.Lease, probe bool) (d decision) {
+	ack := h.acknowledge(work, r, u, lease)
+	end := h.attend(work, r, u, lease)
+	defer end()
 	if r.Webhook != "" {
-		return h.push(work, r, lease, probe)
+		d = h.push(work, r, u, lease, probe)
+	} else {
+		d = h.exec(work, r, u, lease, probe)
 	}
-	return h.exec(work, r, u, lease, probe)
+	if ack != "" {
+		d.handling.Jobs = r.instead(u, ack, d.handling.Jobs)
+		d.failure.Jobs = r.instead(u, ack, d.failure.Jobs)
+	}
+	return d
 }
 
 // exec runs the route's program.

@@ -180,11 +180,29 @@ func TestHandlers_AgeIsMeasuredByTheClockHandedIn(t *testing.T) {
 		route.MaxAge = time.Minute
 		h := openHouse(t, route)
 		defer h.close()
-		h.run(func(c *Config) { c.Now = func() time.Time { return time.Now().Add(time.Hour) } })
+		known := true
+		h.run(func(c *Config) { c.Now = func() (time.Time, bool) { return time.Now().Add(time.Hour), known } })
 		defer h.stop()
 		h.want(h.feedAndWait(said(7, "a")), spool.UpdateExpired, 1, "older than 1m0s")
-		// A pressed button has no date: what counts is when it came.
-		h.want(h.feedAndWait(`{"callback_query":{"id":"1","from":{"id":7},"chat_instance":"c","data":"d"}}`), spool.UpdateExpired, 1, "older")
+		// A pressed button has no date: what counts is how long it has waited, by the
+		// store's clock.
+		const press = `{"callback_query":{"id":"1","from":{"id":7},"message":{"message_id":9,"chat":{"id":7,"type":"private"}},"chat_instance":"c","data":"d"}}`
+		h.want(h.feedAndWait(press), spool.UpdateHandled, 1, "")
+		h.stop()
+		seq := h.feed(press)
+		<-time.After(61 * time.Second)
+		// While the time isn't known nothing tells how old a message is.
+		known = false
+		h.run(func(c *Config) { c.Now = func() (time.Time, bool) { return time.Now().Add(-time.Hour), known } })
+		young := h.feedAndWait(said(8, "b"))
+		h.want(seq, spool.UpdateExpired, 1, "older than 1m0s")
+		h.want(young, spool.UpdateOpen, 0, "its age can't be told")
+		<-time.After(30 * time.Second)
+		h.want(young, spool.UpdateOpen, 0, "its age can't be told")
+		known = true
+		<-time.After(clockPause)
+		synctest.Wait()
+		h.want(young, spool.UpdateHandled, 1, "")
 	})
 }
 
@@ -194,11 +212,11 @@ func TestHandlers_PanicIsAFailedAttempt(t *testing.T) {
 		defer h.close()
 		n := 0
 		h.run(func(c *Config) {
-			c.Now = func() time.Time {
+			c.Now = func() (time.Time, bool) {
 				if n++; n == 1 {
 					panic("first")
 				}
-				return time.Now()
+				return time.Now(), true
 			}
 		})
 		defer h.stop()

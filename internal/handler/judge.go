@@ -1,7 +1,6 @@
 package handler
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -47,20 +46,58 @@ func giveBack(reason string) decision {
 	return d
 }
 
+// clockPause is until the time is asked for again that an update's age is
+// measured by.
+const clockPause = 5 * time.Second
+
 // refuse tells, before a run, why there must not be one.
-func (r *route) refuse(u botapi.Update, lease *spool.Lease, now time.Time) (decision, bool) {
+func (r *route) refuse(u botapi.Update, lease *spool.Lease, now time.Time, known bool) (decision, bool) {
 	switch {
 	case r.denies(u): // the settings have changed since it came, or it is replayed
-		return failed(spool.UpdateIgnored, IgnoredNotAllowed), true
+		return r.telling(u, failed(spool.UpdateIgnored, IgnoredNotAllowed), r.Denied), true
 	case r.Once && lease.Attempts > 1:
-		return failed(spool.UpdateDead, "may have run: a start has no end, and once = true"), true
+		return r.apologize(u, failed(spool.UpdateDead, "may have run: a start has no end, and once = true")), true
 	case lease.Attempts > r.Attempts:
 		// The last attempts have no end: we were killed each time, perhaps by it.
-		return failed(spool.UpdateDead, fmt.Sprintf("given up after %d attempts without an end", lease.Attempts-1)), true
-	case r.MaxAge > 0 && !lease.Replayed && age(u, lease, now) > r.MaxAge:
-		return failed(spool.UpdateExpired, fmt.Sprintf("older than %s", r.MaxAge)), true
+		return r.apologize(u, failed(spool.UpdateDead, fmt.Sprintf("given up after %d attempts without an end", lease.Attempts-1))), true
+	case r.MaxAge <= 0 || lease.Replayed:
+		return decision{}, false
+	case lease.Waited <= r.MaxAge && !known: // nothing says yet how old it is
+		d := giveBack("its age can't be told before the time is known")
+		d.failure.RetryAt = time.Now().Add(clockPause)
+		return d, true
+	case max(lease.Waited, age(u, now)) > r.MaxAge:
+		return r.telling(u, failed(spool.UpdateExpired, fmt.Sprintf("older than %s", r.MaxAge)), r.Late), true
 	}
 	return decision{}, false
+}
+
+// age is how long ago the event itself was; 0 where Telegram doesn't date it.
+func age(u botapi.Update, now time.Time) time.Duration {
+	if u.Date.IsZero() {
+		return 0
+	}
+	return now.Sub(u.Date)
+}
+
+// telling adds what the user is told of a decision, unless that is nothing.
+func (r *route) telling(u botapi.Update, d decision, text string) decision {
+	if text != "" {
+		d.failure.Jobs = append(d.failure.Jobs, r.told(u, text)...)
+	}
+	return d
+}
+
+// apologize adds what the user is told of an update that is dead.
+func (r *route) apologize(u botapi.Update, d decision) decision {
+	if d.state != spool.UpdateDead || r.OnError == "" {
+		return d
+	}
+	// The button has been answered, or is the handler's to answer.
+	if jobs, err := r.say(u, r.OnError); err == nil {
+		d.failure.Jobs = append(d.failure.Jobs, jobs...)
+	}
+	return d
 }
 
 // judge decides what a run that was started means for its update.
@@ -68,14 +105,11 @@ func (r *route) judge(u botapi.Update, lease *spool.Lease, run run) decision {
 	output := evidence(run.stdout, run.stderr)
 	switch {
 	case run.end == endExit && run.code == 0:
-		jobs, err := r.answer(u, lease.Raw, run.stdout)
+		jobs, err := r.answer(u, run.stdout)
 		if err != nil {
 			d := failed(spool.UpdateDead, err.Error())
 			d.failure.Output = output
-			if errors.Is(err, errNoChat) {
-				d.failure.Jobs = jobs // the pressed button is answered all the same
-			}
-			return d
+			return r.apologize(u, d)
 		}
 		return decision{
 			state:    spool.UpdateHandled,
@@ -86,7 +120,7 @@ func (r *route) judge(u botapi.Update, lease *spool.Lease, run run) decision {
 	}
 	d := r.afterFailure(lease.Attempts, run)
 	d.failure.Output = output
-	return d
+	return r.apologize(u, d)
 }
 
 // afterFailure decides between another attempt and the end.

@@ -408,19 +408,23 @@ func TestCutText(t *testing.T) {
 }
 
 func TestPrinted(t *testing.T) {
-	tests := []struct{ in, want string }{
-		{"", ""},
-		{"\n\n", ""},
-		{" \t\n", ""},
-		{"hello\r\n", "hello"},
-		{"a\n\nb\n\n", "a\n\nb"},
-		{"a\x00b", "ab"},
-		{"caf\xe9", "caf\uFFFD"},
-		{"\xff\xfe\xfd", "\uFFFD"},
+	tests := []struct {
+		in, want string
+		binary   bool
+	}{
+		{"", "", false},
+		{"\n\n", "", false},
+		{" \t\n", "", false},
+		{"hello\r\n", "hello", false},
+		{"a\n\nb\n\n", "a\n\nb", false},
+		{"caf\xe9", "caf\uFFFD", false},
+		{"a\x00b", "", true},
+		{"\xff\xfe\xfd", "", true},
+		{"\x1f\x8b\x08\xff\xfe\xfd\xfc\xfb", "", true},
 	}
 	for _, tt := range tests {
-		if got := printed([]byte(tt.in)); got != tt.want {
-			t.Errorf("printed(%q) = %q, want %q", tt.in, got, tt.want)
+		if got, err := printed([]byte(tt.in)); got != tt.want || (err != nil) != tt.binary {
+			t.Errorf("printed(%q) = %q, %v, want %q", tt.in, got, err, tt.want)
 		}
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/tgspool/tgspool/internal/botapi"
 	"github.com/tgspool/tgspool/internal/outbox"
 	"github.com/tgspool/tgspool/internal/spool"
 	"github.com/tgspool/tgspool/internal/wire"
 )
 
 // push hands an update to the route's webhook.
-func (h *Handlers) push(work context.Context, r *route, lease *spool.Lease, probe bool) decision {
+func (h *Handlers) push(work context.Context, r *route, u botapi.Update, lease *spool.Lease, probe bool) decision {
 	target, err := r.target(h.readSecret)
 	if err != nil {
 		h.unreached(work, r, probe, err, 0)
@@ -22,7 +23,7 @@ func (h *Handlers) push(work context.Context, r *route, lease *spool.Lease, prob
 	done := h.expect("handler "+r.Name, r.Timeout)
 	defer done()
 	up := h.uploads(work)
-	d := h.pushed(work, r, lease, probe, h.pusher.Push(work, target, lease.Raw, nil, up))
+	d := r.apologize(u, h.pushed(work, r, lease, probe, h.pusher.Push(work, target, lease.Raw, nil, up)))
 	d.files = up
 	for i := range d.handling.Jobs { // there is one at most
 		d.handling.Jobs[i].Files, d.handling.Jobs[i].ID = up.Files(), up.Job()

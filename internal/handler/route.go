@@ -48,6 +48,15 @@ type RouteConfig struct {
 	Once     bool          // never a second start for one update
 	MaxAge   time.Duration // older updates expire; 0: none, or DefaultOnceMaxAge with Once
 
+	Collapse        time.Duration // the same press or command of one user within it counts once; 0: each counts
+	AnswerCallbacks bool          // pressed buttons are answered for the handler, at once
+	Typing          bool          // the chat shows typing while the handler works
+	// Texts for the update's chat; empty: nothing is said.
+	Ack     string // at once; the handler's first text then takes its place
+	Late    string // when the update was older than MaxAge
+	OnError string // when it is dead
+	Denied  string // with Exec: when its sender or chat isn't allowed
+
 	SecretFile     string // with Webhook: the file of the secret that is sent along; empty: none
 	MaxConnections int    // with Webhook: requests at once; default Parallel
 }

@@ -90,14 +90,42 @@ func (r *Router) Route(u botapi.Update) spool.Route {
 		}
 		switch {
 		case m.denies(u):
-			return spool.Route{Handler: m.Name, Ignore: IgnoredNotAllowed}
+			return spool.Route{Handler: m.Name, Ignore: IgnoredNotAllowed, Also: m.refusing(u)}
 		case m.Pull:
-			return spool.Route{Handler: spool.PullRoute}
+			return spool.Route{Handler: spool.PullRoute, Also: m.collapsing(u)}
 		default:
-			return spool.Route{Handler: m.Name}
+			return spool.Route{Handler: m.Name, Also: m.collapsing(u)}
 		}
 	}
 	return r.unmatched
+}
+
+// refusing is what goes with a sender who isn't allowed; nil for silence.
+func (m matcher) refusing(u botapi.Update) *spool.Also {
+	if m.Denied == "" {
+		return nil
+	}
+	return &spool.Also{Tell: m.told(u, m.Denied)}
+}
+
+// collapsing names a pressed button or a command of a user, so that the same one
+// counts once; nil where each counts.
+func (m matcher) collapsing(u botapi.Update) *spool.Also {
+	var what string
+	switch {
+	case m.Collapse <= 0 || u.UserID == 0:
+		return nil
+	case u.Kind == "callback_query":
+		what = u.Message + "\x00" + u.Text
+	case u.Command != "":
+		what = u.Text
+	default:
+		return nil
+	}
+	return &spool.Also{
+		Collapse: strings.Join([]string{m.Name, decimal(u.ChatID), decimal(u.UserID), u.Kind, what}, "\x00"),
+		Window:   m.Collapse, At: u.Date, Tell: m.told(u, ""),
+	}
 }
 
 // Fingerprint tells two sets of routes apart that send some update to different

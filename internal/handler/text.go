@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // maxText is the longest text of a message, in UTF-16 units, as Telegram counts.
@@ -31,13 +32,29 @@ func cutText(s string, most int) []string {
 }
 
 // printed is a program's standard output as a text for a chat; it is empty when
-// there is nothing that Telegram would take for a text.
-func printed(stdout []byte) string {
+// there is nothing that Telegram would take for a text. A letter of another
+// encoding here and there is still a text; a picture isn't.
+func printed(stdout []byte) (string, error) {
+	if bytes.IndexByte(stdout, 0) >= 0 || !mostlyText(stdout) {
+		return "", errBinary
+	}
 	s := plain(stdout)
 	if strings.TrimSpace(s) == "" {
-		return ""
+		return "", nil
 	}
-	return s
+	return s, nil
+}
+
+// mostlyText reports whether at least half of the letters are UTF-8.
+func mostlyText(b []byte) bool {
+	all, bad := 0, 0
+	for _, r := range string(b) {
+		if r == utf8.RuneError {
+			bad++
+		}
+		all++
+	}
+	return 2*bad <= all
 }
 
 // object encodes parameters as Telegram reads them: <, > and & stay readable.

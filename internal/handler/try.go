@@ -54,13 +54,32 @@ func Try(ctx context.Context, t Trial) (Tried, error) {
 		Update: spool.Update{UpdateID: &u.ID, Kind: u.Kind, Attempts: 1, ReceivedAt: now, Raw: t.Update},
 		ChatID: u.ChatID, UserID: u.UserID,
 	}
-	if d, refused := r.refuse(u, lease, now); refused {
+	if d, refused := r.refuse(u, lease, now, true); refused {
 		return Tried{State: d.state, Reason: d.failure.Error, Code: -1}, nil
 	}
+	var tried Tried
 	if r.Webhook != "" {
-		return t.push(ctx, r, lease)
+		tried, err = t.push(ctx, r, lease)
+	} else {
+		tried, err = t.exec(ctx, r, u, lease)
 	}
-	return t.exec(ctx, r, u, lease)
+	if tried.Ran {
+		tried.Jobs = r.withCourtesy(u, lease, tried.Jobs)
+	}
+	return tried, err
+}
+
+// withCourtesy adds the calls that would be made while the handler works.
+func (r *route) withCourtesy(u botapi.Update, lease *spool.Lease, jobs []spool.NewJob) []spool.NewJob {
+	var first []spool.NewJob
+	if r.AnswerCallbacks && u.QueryID != "" {
+		first = r.told(u, "")
+	}
+	if ack, ok := r.ack(u, lease); ok {
+		first = append(first, ack)
+		jobs = r.instead(u, ack.DedupeKey, jobs)
+	}
+	return append(first, jobs...)
 }
 
 // push posts the update to the route's webhook.

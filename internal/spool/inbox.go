@@ -18,7 +18,11 @@ const seenStep = 10 * time.Second
 func (b *Bot) Intake(ctx context.Context, batch Batch) (Taken, error) {
 	size := 64
 	for i := range batch.Updates {
-		size += len(batch.Updates[i].Raw) + 128
+		u := &batch.Updates[i]
+		size += len(u.Raw) + 128
+		if also := u.Route.Also; also != nil {
+			size += sizeOf(also.Tell)
+		}
 	}
 	var taken Taken
 	err := b.s.add(ctx, size, addsMuch, func(t *txn) error {
@@ -72,9 +76,8 @@ func (t *txn) takeIn(b *Bot, u *NewUpdate, taken *Taken) {
 		taken.Stored++
 		r.Error = restoredReason
 		t.shelve(b, r, "", UpdateDead)
-	case u.Route.Ignore != "":
+	case t.ignores(b, u, r):
 		taken.Stored++
-		r.Error = u.Route.Ignore
 		t.shelve(b, r, "", UpdateIgnored)
 	default:
 		taken.Stored++

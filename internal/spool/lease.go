@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 )
 
 type updateWaiter struct{ ch chan *Lease }
@@ -115,7 +116,7 @@ func (t *txn) handUpdate(b *Bot, h uint64, r *updateRec, lease *leaseRec) {
 	b.unparkUpdate(h, w)
 	full := *t.fullUpdate(b, r)
 	full.state, full.Attempts = UpdateLeased, lease.Attempt
-	l := &Lease{Update: full.view(t.s.clock), ChatID: r.ChatID, UserID: r.UserID, Replayed: r.Replays > 0, token: lease.Token, bot: b}
+	l := &Lease{Update: full.view(t.s.clock), ChatID: r.ChatID, UserID: r.UserID, Replayed: r.Replays > 0, Fresh: r.Fresh, Waited: time.Duration(t.now - r.Received), token: lease.Token, bot: b}
 	t.undo = append(t.undo, func() { b.inparked[h] = append([]*updateWaiter{w}, b.inparked[h]...) })
 	t.after = append(t.after, func() { w.ch <- l })
 }

@@ -49,6 +49,20 @@ type Route struct {
 	Handler string
 	// Ignore, when not empty, is the reason why nobody gets it.
 	Ignore string
+	// Also is what else happens when an update comes in; nil: nothing.
+	Also *Also
+}
+
+// Also is what a route has done with an update that comes in, beside handing it
+// over.
+type Also struct {
+	// Collapse names what counts once within Window: an update whose name has been
+	// there is ignored. Empty: each counts.
+	Collapse string
+	Window   time.Duration
+	At       time.Time // of the event; zero: when the update comes in
+	// Tell are calls for the one who isn't heard, queued when the update is ignored.
+	Tell []NewJob
 }
 
 // PullRoute is the route of updates that clients take by themselves.
@@ -78,6 +92,10 @@ type Lease struct {
 
 	UserID   int64
 	Replayed bool // a person has asked for this run
+	Fresh    int  // how often a person has asked for new jobs, too
+	// Waited is how long ago the update came in, by the clock of the store, which
+	// never steps.
+	Waited time.Duration
 
 	token uint64
 	bot   *Bot
