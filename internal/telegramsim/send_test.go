@@ -90,7 +90,7 @@ func TestTextRefusals(t *testing.T) {
 func TestMarkdown(t *testing.T) {
 	s := newSim(t, telegramsim.Options{})
 	for _, c := range []struct{ mode, in, text, types string }{
-		{"MarkdownV2", `*bold _both_* \*plain\* ||s|| ~x~ __u__`, "bold both *plain* s x u", "italic bold spoiler strikethrough underline"},
+		{"MarkdownV2", `*bold _both_* \*plain\* ||s|| ~x~ __u__`, "bold both *plain* s x u", "bold italic spoiler strikethrough underline"},
 		{"MarkdownV2", "`a*b` [link](http://h.invalid/)", "a*b link", "code text_link"},
 		{"Markdown", "*b* _i_ `c_d` [t](http://h.invalid)", "b i c_d t", "bold italic code text_link"},
 		{"HTML", `<a href="http://h.invalid">t</a><pre>x</pre><tg-spoiler>y</tg-spoiler>`, "txy", "text_link pre spoiler"},
