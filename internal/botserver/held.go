@@ -224,7 +224,11 @@ func (s *Server) await(ctx context.Context, id int64, most time.Duration) (spool
 	}
 	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 	defer cancelLast()
-	return s.store.Wait(last, id)
+	// Given back it stays queued: the sender takes nothing any more.
+	if job, err = s.store.WaitAttempt(last, id); err == nil && job.State.Open() {
+		err = ctx.Err()
+	}
+	return job, err
 }
 
 // notYet is the answer to a caller who has waited as long as may be.

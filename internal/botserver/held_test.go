@@ -388,6 +388,30 @@ func TestHold_ACallInFlightIsAnsweredAtTheStop(t *testing.T) {
 	})
 }
 
+// A worker that is told to stop while a job is handed to it gives it back. The
+// stop must not wait for an end that can't come any more.
+func TestHold_ACallGivenBackAtTheStopIsAnsweredAtOnce(t *testing.T) {
+	bubble(t, func(k *kit) {
+		k.restart(false)
+		p := k.begin(request("sendMessage", "application/json", hello))
+		claim, err := k.bot.Claim(k.t.Context())
+		k.must(err)
+		k.stopping()
+		p.hangUp() // as the listener does with all requests
+		synctest.Wait()
+		stopped := time.Now()
+		_, err = k.bot.Settle(k.t.Context(), claim, spool.Verdict{State: spool.Pending, GiveBack: true})
+		k.must(err)
+		a := <-p.done
+		if a.status != 429 || !strings.Contains(a.body, "stays queued") {
+			t.Errorf("answer %d %s", a.status, a.body)
+		}
+		if d := time.Since(stopped); d > 0 {
+			t.Errorf("the stop waited %s for a job that nobody sends", d)
+		}
+	})
+}
+
 func TestHold_ManyAtOnce(t *testing.T) {
 	const callers = 500
 	bubble(t, func(k *kit) {

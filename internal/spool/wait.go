@@ -17,12 +17,23 @@ func (s *Store) Job(id int64) (job Job, err error) {
 // Wait returns the job when its state is neither pending nor running, or as it
 // is when ctx ends, with ctx's error.
 func (s *Store) Wait(ctx context.Context, id int64) (Job, error) {
+	return s.waitWhile(ctx, id, State.Open)
+}
+
+// WaitAttempt returns the job when no attempt is under way, be it that it has
+// ended or that it is back in the queue, or as it is when ctx ends, with ctx's
+// error.
+func (s *Store) WaitAttempt(ctx context.Context, id int64) (Job, error) {
+	return s.waitWhile(ctx, id, func(state State) bool { return state == Running })
+}
+
+func (s *Store) waitWhile(ctx context.Context, id int64, waits func(State) bool) (Job, error) {
 	ch := make(chan struct{}, 1)
 	s.watch(id, ch)
 	defer s.unwatch(id, ch)
 	for {
 		job, err := s.Job(id)
-		if err != nil || !job.State.Open() {
+		if err != nil || !waits(job.State) {
 			return job, err
 		}
 		select {
