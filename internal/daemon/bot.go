@@ -24,8 +24,9 @@ const noteMe = "get_me"
 
 // bot is one bot of the settings with its loops.
 type bot struct {
-	name string
-	log  *slog.Logger
+	name    string
+	log     *slog.Logger
+	metrics *manage.Metrics
 
 	mu  sync.Mutex
 	cfg config.Bot // the settings in use
@@ -49,7 +50,7 @@ type bot struct {
 // newBot makes the parts of a bot that has a token, and the secret of its
 // webhook where it has one.
 func newBot(ctx context.Context, d *daemon, cfg config.Bot, token botapi.Token, secret string) (*bot, error) {
-	b := &bot{name: cfg.Name, cfg: cfg, log: d.log.With(slog.String("bot", cfg.Name))}
+	b := &bot{name: cfg.Name, cfg: cfg, metrics: d.metrics, log: d.log.With(slog.String("bot", cfg.Name))}
 	client, err := d.client(cfg, token)
 	if err != nil {
 		return nil, err
@@ -129,6 +130,7 @@ func (b *bot) start(d *daemon) {
 	s := sender.New(sender.Config{
 		Bot: b.spool, Client: b.client, Gate: b.gate, Workers: b.cfg.Sender.Workers,
 		Options: senderOptions(b.cfg.Sender, d.store.Dir()), Logger: b.log.With(slog.String("component", "sender")),
+		Attempted: func(c botapi.Class) { d.metrics.Attempt(b.name, string(c)) },
 	})
 	b.loops.Go(func() { b.ended(d, "sender", s.Run(d.take, d.work)) })
 	if b.intake != nil {

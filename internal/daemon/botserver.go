@@ -68,7 +68,11 @@ func (l *line) HasToken(token string) bool {
 // Stream makes a call that changes nothing.
 func (l *line) Stream(ctx context.Context, r botapi.Request) (*http.Response, botapi.Seen) {
 	client, _ := l.now()
-	return client.Stream(ctx, r)
+	res, seen := client.Stream(ctx, r)
+	if seen.Status == http.StatusTooManyRequests {
+		l.flood()
+	}
+	return res, seen
 }
 
 // Fetch begins to fetch a file.

@@ -79,6 +79,7 @@ type daemon struct {
 	tokens  chan tokenRequest
 	passed  passedSockets
 	pulse   *pulse
+	metrics *manage.Metrics
 	sick    string // what is stuck, as it was logged; the heartbeat's alone
 
 	volatile string // on what the store lies that keeps nothing; usually empty
@@ -109,7 +110,7 @@ func Run(ctx context.Context, o Options) error {
 		return refuse(ctx, o, passed, signals, err)
 	}
 	d := &daemon{
-		o: o, cfg: cfg, level: new(slog.LevelVar), passed: passed, pulse: newPulse(),
+		o: o, cfg: cfg, level: new(slog.LevelVar), passed: passed, pulse: newPulse(), metrics: manage.NewMetrics(),
 		started: cfg, reloads: make(chan reloadRequest), tokens: make(chan tokenRequest),
 	}
 	d.log = newLogger(cfg.Log, d.level, o.Stderr, o.Getenv)
@@ -141,7 +142,7 @@ func (d *daemon) start(ctx context.Context) error {
 		Path: d.cfg.Store.Path, Logger: d.log.With(slog.String("component", "spool")),
 		Keep:     spool.Keep{Done: d.cfg.Store.Keep.Done, Handled: d.cfg.Store.Keep.Handled, Dead: d.cfg.Store.Keep.Dead},
 		KeepSize: d.cfg.Store.KeepSize, MaxSize: d.cfg.Store.MaxSize, Clock: clock, Built: built,
-		OnDamage: d.cfg.Store.OnDamage, Snapshots: d.cfg.SnapshotDir(),
+		Observer: d.metrics, OnDamage: d.cfg.Store.OnDamage, Snapshots: d.cfg.SnapshotDir(),
 		Progress: func(what string) { d.notify.send("STATUS=" + what) },
 	})
 	extended()
@@ -176,8 +177,9 @@ func storeError(err error) error {
 func (d *daemon) listen(ctx context.Context) error {
 	api := manage.New(manage.Config{
 		Store: d.store, Bots: d.bots, Version: d.o.Version, StartedAt: time.Now(), Clock: d.clockState, Reload: d.requestReload,
-		BackupError: d.backups.trouble,
-		Logger:      d.log.With(slog.String("component", "api")),
+		BackupError: d.backups.trouble, Metrics: d.metrics,
+		Stuck:  func() string { return d.pulse.stuck(time.Now()) },
+		Logger: d.log.With(slog.String("component", "api")),
 	})
 	d.botapi = d.newBotAPI()
 	var ends []localapi.Endpoint

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ type line struct {
 	pulse *pulse
 	bound func(botapi.Request) time.Duration // of a call
 	id    int64
+	flood func() // told each 429
 
 	mu       sync.Mutex // guards all below
 	client   *botapi.Client
@@ -37,6 +39,7 @@ type line struct {
 func newLine(c *botapi.Client, d *daemon, cfg config.Bot) *line {
 	return &line{
 		store: d.store, pulse: d.pulse, id: c.BotID(), client: c, replaced: make(chan struct{}),
+		flood: func() { d.metrics.Flood(cfg.Name) },
 		bound: func(r botapi.Request) time.Duration { return callBound(cfg, r) },
 	}
 }
@@ -80,6 +83,9 @@ func (l *line) call(ctx context.Context, client *botapi.Client, replaced <-chan 
 	defer done()
 	seen := client.Call(ctx, r)
 	l.hear(seen.ServerDate)
+	if seen.Status == http.StatusTooManyRequests {
+		l.flood()
+	}
 	// Only a server that has proved who it is bears witness.
 	if seen.TLSVerified && !seen.ServerDate.IsZero() {
 		l.store.Witness(seen.ServerDate)

@@ -51,6 +51,7 @@ func (b *bot) webhookConfig(in config.Intake, secret string) intake.WebhookConfi
 		Bot: b.spool, Client: b.client, Gate: b.gate, Route: b.route,
 		Secret: secret, URL: in.URL, AllowedUpdates: in.AllowedUpdates,
 		Logger: b.log.With(slog.String("component", "intake")), Notify: b.alert,
+		Served: func(took time.Duration) { b.metrics.Webhook(b.name, took) },
 	}
 }
 

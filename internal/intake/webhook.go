@@ -40,6 +40,8 @@ type WebhookConfig struct {
 
 	Logger *slog.Logger // nil: no log
 	Notify func(Alert)  // nil: nobody is told; must not block
+	// Served is told how long a request that proved itself took; nil: nobody is.
+	Served func(time.Duration)
 }
 
 // CheckSecret says why Telegram wouldn't take a text as the secret of a
@@ -66,6 +68,7 @@ type Webhook struct {
 	link   *link // its fields belong to the goroutine in Run
 	logger *slog.Logger
 	notify func(Alert)
+	served func(time.Duration)
 
 	secret   atomic.Pointer[[sha256.Size]byte] // hash of what must be sent along
 	received atomic.Int64                      // when an update was last committed, Unix nanoseconds; 0: never
@@ -94,11 +97,14 @@ type wanted struct {
 // registered.
 func NewWebhook(c WebhookConfig) (*Webhook, error) {
 	w := &Webhook{
-		bot: c.Bot, route: c.Route, url: c.URL, link: newLink(c), logger: c.Logger, notify: c.Notify,
+		bot: c.Bot, route: c.Route, url: c.URL, link: newLink(c), logger: c.Logger, notify: c.Notify, served: c.Served,
 		kick: make(chan struct{}, 1),
 	}
 	if w.logger == nil {
 		w.logger = slog.New(slog.DiscardHandler)
+	}
+	if w.served == nil {
+		w.served = func(time.Duration) {}
 	}
 	w.listening.set(OK, "")
 	w.storing.set(OK, "")

@@ -49,6 +49,8 @@ func (w *Webhook) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		hangUp(rw, http.StatusUnauthorized)
 		return
 	}
+	began := time.Now()
+	defer func() { w.served(time.Since(began)) }()
 	body, status := readUpdate(rw, r)
 	if status != http.StatusOK {
 		w.logger.LogAttrs(r.Context(), slog.LevelWarn, "an update couldn't be read from the request", slog.Int("code", status))

@@ -104,6 +104,7 @@ func (s *Server) handler(e Endpoint, l net.Listener) http.Handler {
 	}
 	mux.Handle("GET /healthz", s.manage)
 	mux.Handle("GET /readyz", s.manage)
+	mux.Handle("GET /metrics", s.metrics(e, unix))
 	return mux
 }
 

@@ -1,6 +1,6 @@
 // Package manage is the management API: the /v1 endpoints through which the
 // commands and local programs queue jobs, look at them and decide about them,
-// and the two health checks.
+// the figures for Prometheus, and the two health checks.
 //
 // It keeps nothing. Every answer is read from the spool or from the live view
 // that the daemon hands in, and every change is one transition of the spool, on

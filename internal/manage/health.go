@@ -7,9 +7,9 @@ import (
 	"github.com/tgspool/tgspool/internal/spool"
 )
 
-// healthz says whether the process works: the writer turns.
+// healthz says whether the process works: the writer turns, and so does all else.
 func (a *api) healthz(w http.ResponseWriter, _ *http.Request) {
-	writeHealth(w, a.store.Healthy())
+	writeHealth(w, a.store.Healthy() && a.stuck() == "")
 }
 
 // readyz says whether requests can be served: the store is open, and this is

@@ -78,6 +78,11 @@ type Config struct {
 	// BackupError says why the last daily snapshot failed, "" when it didn't; nil:
 	// none are made.
 	BackupError func() string
+	// Stuck says which of the daemon's loops doesn't turn any more, "" while all do;
+	// nil: nobody knows.
+	Stuck func() string
+	// Metrics are served at /metrics; nil: there are none.
+	Metrics *Metrics
 	// Logger gets decisions of people and errors that are our fault; nil: none.
 	Logger *slog.Logger
 }
@@ -93,6 +98,8 @@ type api struct {
 	log       *slog.Logger
 
 	backupError func() string
+	stuck       func() string
+	metrics     *Metrics
 }
 
 // New returns the handler of the management API.
@@ -100,10 +107,13 @@ func New(c Config) http.Handler {
 	a := &api{
 		store: c.Store, bots: c.Bots, version: c.Version,
 		startedAt: c.StartedAt, clock: c.Clock, reloader: c.Reload, log: c.Logger,
-		backupError: c.BackupError,
+		backupError: c.BackupError, stuck: c.Stuck, metrics: c.Metrics,
 	}
 	if a.clock == nil {
 		a.clock = func() string { return "ok" }
+	}
+	if a.stuck == nil {
+		a.stuck = func() string { return "" }
 	}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
@@ -142,6 +152,9 @@ func (a *api) routes() http.Handler {
 	}
 	mux.HandleFunc("GET /healthz", a.healthz)
 	mux.HandleFunc("GET /readyz", a.readyz)
+	if a.metrics != nil {
+		mux.Handle("GET /metrics", a.metrics.serve(a))
+	}
 	return a.orProblem(mux)
 }
 

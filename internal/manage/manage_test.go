@@ -48,12 +48,16 @@ type world struct {
 	bots  *bots
 	api   http.Handler
 	logs  bytes.Buffer
+
+	metrics *manage.Metrics
+	stuck   string // what the daemon says of its loops
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t}
-	store, err := spool.Open(t.Context(), spool.Options{Path: filepath.Join(t.TempDir(), "spool.db")})
+	metrics := manage.NewMetrics()
+	store, err := spool.Open(t.Context(), spool.Options{Path: filepath.Join(t.TempDir(), "spool.db"), Observer: metrics})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +66,7 @@ func newWorld(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	w.store = store
+	w.store, w.metrics = store, metrics
 	if w.bot, err = store.Attach(t.Context(), spool.BotConfig{ID: 7_000_000_001, Name: "home", Limits: spool.Limits{MaxAttempts: 8}}); err != nil {
 		t.Fatal(err)
 	}
@@ -80,6 +84,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.api = manage.New(manage.Config{
 		Store: store, Bots: w.bots, Version: "v0", StartedAt: started,
+		Metrics: metrics, Stuck: func() string { return w.stuck },
 		Logger: slog.New(slog.NewTextHandler(&w.logs, nil)),
 	})
 	return w

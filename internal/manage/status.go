@@ -163,6 +163,12 @@ func (a *api) status(r *http.Request) (int, any, error) {
 	if _, err := readQuery(r); err != nil {
 		return 0, nil, err
 	}
+	return http.StatusOK, a.currentStatus(), nil
+}
+
+// currentStatus is the whole of the daemon's state. It reads counters, never the
+// queue.
+func (a *api) currentStatus() Status {
 	kept := a.store.Status()
 	out := Status{
 		Version: a.version, StartedAt: a.startedAt.UTC(), Clock: a.clock(),
@@ -185,7 +191,7 @@ func (a *api) status(r *http.Request) (int, any, error) {
 		view, _ := a.bots.View(name)
 		out.Bots.ByName[name] = botStatus(view, inStore[name])
 	}
-	return http.StatusOK, out, nil
+	return out
 }
 
 // botStatus joins what the daemon and what the store know of a bot.

@@ -54,6 +54,8 @@ type Config struct {
 	Options Options
 	Logger  *slog.Logger // nil: silent
 	Notify  func(Event)  // is told what people should know; must not wait; may be nil
+	// Attempted is told the class of each call's outcome; must not wait; may be nil.
+	Attempted func(botapi.Class)
 }
 
 // Options are the settings of a sender.
@@ -72,6 +74,7 @@ type Sender struct {
 	options Options
 	log     *slog.Logger
 	notify  func(Event)
+	counted func(botapi.Class)
 	floods  floods
 	prober  prober
 	trouble atomic.Bool // the store can't be written, and that has been logged
@@ -89,6 +92,9 @@ func New(c Config) *Sender {
 	if c.Notify == nil {
 		c.Notify = func(Event) {}
 	}
+	if c.Attempted == nil {
+		c.Attempted = func(botapi.Class) {}
+	}
 	c.Gate.ExtendCooldown(c.Bot.Cooldown(), "cooldown from before the start")
 	return &Sender{
 		bot:     c.Bot,
@@ -98,6 +104,7 @@ func New(c Config) *Sender {
 		options: c.Options,
 		log:     c.Logger,
 		notify:  c.Notify,
+		counted: c.Attempted,
 		floods:  floods{scope: c.Options.FloodScope, until: map[string]time.Time{}},
 		prober:  prober{bot: c.Bot, client: c.Client, gate: c.Gate, log: c.Logger, notify: c.Notify},
 	}

@@ -45,6 +45,7 @@ func (s *Sender) attempt(work context.Context, c *spool.Claim) spool.Verdict {
 	}
 	seen := s.client.Call(work, s.request(c))
 	outcome := botapi.Classify(botapi.MethodFor(c.Method), c.Params, seen)
+	s.counted(outcome.Class)
 	cutOff := work.Err() != nil
 	if cutOff && outcome.Class == botapi.ClassOffline {
 		// Our own stop was quicker than the first byte.

@@ -152,6 +152,9 @@ func (t *txn) putOpen(b *Bot, r *updateRec) {
 func (t *txn) open(b *Bot, r *updateRec, from UpdateState) {
 	r.state, r.Updated = UpdateOpen, t.now
 	t.countUpdate(b, from, UpdateOpen)
+	if from == UpdateLeased {
+		t.ran(b, r, UpdateOpen)
+	}
 	route := Route{Handler: r.Handler}
 	if b.cfg.Route != nil {
 		route = b.cfg.Route(t.fullUpdate(b, r).Raw)
@@ -174,6 +177,9 @@ func (t *txn) shelve(b *Bot, r *updateRec, from, to UpdateState) {
 	}
 	r.state, r.Updated, r.NextAt = to, t.now, 0
 	t.countUpdate(b, from, to)
+	if from == UpdateLeased {
+		t.ran(b, r, to)
+	}
 	k := stateKey(b.num, to.code(), r.Seq)
 	t.putEnded(b, bInEnded, k, encode(k, r))
 }

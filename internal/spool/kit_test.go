@@ -21,6 +21,8 @@ type fixture struct {
 	store *spool.Store
 	bot   *spool.Bot
 
+	observer spool.Observer
+
 	checked bool // the scenario has checked the invariants by itself
 }
 
@@ -51,7 +53,7 @@ func bubble(t *testing.T, l spool.Limits, scenario func(t *testing.T, f *fixture
 func (f *fixture) open() {
 	f.t.Helper()
 	var err error
-	if f.store, err = spool.Open(f.t.Context(), spool.Options{Path: filepath.Join(f.dir, "spool.db")}); err != nil {
+	if f.store, err = spool.Open(f.t.Context(), spool.Options{Path: filepath.Join(f.dir, "spool.db"), Observer: f.observer}); err != nil {
 		f.t.Fatal(err)
 	}
 	if f.bot, err = f.store.Attach(f.t.Context(), f.cfg); err != nil {
@@ -66,6 +68,12 @@ func (f *fixture) reopen() {
 		f.t.Fatal(err)
 	}
 	f.open()
+}
+
+// observe opens the store again, for an observer.
+func (f *fixture) observe(o spool.Observer) {
+	f.observer = o
+	f.reopen()
 }
 
 func (f *fixture) check() {

@@ -168,6 +168,7 @@ func (t *txn) leased(b *Bot, l *Lease, to UpdateState) (*updateRec, error) {
 	if err != nil || lease == nil || lease.Token != l.token || !canMoveUpdate(UpdateLeased, to) {
 		return nil, fmt.Errorf("update %d is %s: %w", l.Seq, r.state, ErrLeaseLost)
 	}
+	r.leasedAt = lease.Started
 	return r, nil
 }
 
@@ -198,7 +199,7 @@ func (t *txn) replies(b *Bot, r *updateRec, jobs []NewJob) []Queued {
 			j.Lane = Interactive
 		}
 		job := t.newRecord(b, &j)
-		job.Key, job.Reply = r.replyKey(i), true
+		job.Key, job.Reply, job.Asked = r.replyKey(i), true, r.Received
 		t.place(b, job)
 		out = append(out, Queued{Job: t.full(job).view(b.rec.Name, t.s.clock)})
 		if i < len(r.Jobs) {

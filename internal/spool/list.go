@@ -224,25 +224,6 @@ func (t *txn) updateStreams(b *Bot, f UpdateFilter) (m merge) {
 	return m
 }
 
-// oldestPending is since when the longest waiting pending or running job is
-// due, 0 when there is none. Ids ascend with time, so it is among the first.
-func (t *txn) oldestPending(b *Bot) int64 {
-	oldest, looked := int64(0), 0
-	t.each(bLive, botKey(b.num), botKey(b.num), func(k, v []byte) bool {
-		looked++
-		r, err := decode[jobRec](k, v)
-		if err != nil {
-			return looked < maxLooked
-		}
-		if due := max(r.Created, r.NotBefore); due <= t.now && (oldest == 0 || due < oldest) {
-			oldest = due
-		}
-		// Later ones are due later, unless one with a not_before stood first.
-		return (oldest == 0 || r.NotBefore != 0) && looked < maxLooked
-	})
-	return oldest
-}
-
 func age(now, since int64) float64 {
 	if since == 0 {
 		return 0

@@ -45,6 +45,7 @@ type jobRec struct {
 	Force       bool      `cbor:"31,keyasint,omitempty"`
 	Reply       bool      `cbor:"32,keyasint,omitempty"` // its key is held by the update, not by the key bucket
 	Print       []byte    `cbor:"33,keyasint,omitempty"` // fingerprint of the call
+	Asked       int64     `cbor:"50,keyasint,omitempty"` // when the update came in that it answers
 
 	// 40 and on: what goes beyond one call to one chat.
 	Fallback *fallbackRec `cbor:"40,keyasint,omitempty"`
@@ -118,7 +119,8 @@ type updateRec struct {
 	Fresh    int     `cbor:"19,keyasint,omitempty"` // replays that asked for new jobs
 	Replays  int     `cbor:"20,keyasint,omitempty"`
 
-	state UpdateState
+	state    UpdateState
+	leasedAt int64 // when the lease began under which it is looked at; not stored
 }
 
 // leaseRec is a handler's hold on an update.

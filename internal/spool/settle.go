@@ -118,6 +118,7 @@ func (t *txn) learn(b *Bot, r *jobRec, v Verdict) {
 		t.touchChat(b, r.ChatNo, c)
 	}
 	if v.State == Done {
+		t.replied(b, r)
 		t.activate(b, r.ChatNo, c)
 		t.see(b, r.ChatNo, c, v.Chat)
 	}

@@ -39,6 +39,8 @@ type Options struct {
 	OnDamage string
 	// Snapshots is the folder of the snapshots; empty: snapshots beside the store.
 	Snapshots string
+	// Observer is told what the writer does; nil: nobody.
+	Observer Observer
 	// Progress is told what takes long during Open, again and again while it
 	// lasts. May be nil.
 	Progress func(what string)
@@ -55,6 +57,7 @@ type Store struct {
 	clock    *timeline
 	keep     Keep
 	keepSize int64
+	observer Observer
 
 	ops     chan *op      // transitions on their way to the writer
 	kicks   chan struct{} // some bot's gate may have opened
@@ -86,7 +89,7 @@ type Store struct {
 // ErrNewer when a newer program wrote it.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
-		path: o.Path, log: o.Logger, keep: o.Keep,
+		path: o.Path, log: o.Logger, keep: o.Keep, observer: o.Observer,
 		ops: make(chan *op), kicks: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}),
 		bots: map[string]*Bot{}, watches: map[int64][]chan struct{}{},
 	}

@@ -208,7 +208,9 @@ func (s *Store) attempt(batch []*op) (errs []error, bad int, next int64, err err
 	}
 	size, id := tx.Size(), tx.ID()
 	s.health.syncing.Store(true)
+	began := time.Now()
 	err = s.disk.commit(tx)
+	took := time.Since(began)
 	if err != nil && s.stands(id) {
 		err = s.confirm(err)
 	}
@@ -218,6 +220,10 @@ func (s *Store) attempt(batch []*op) (errs []error, bad int, next int64, err err
 		return errs, -1, t.now, s.fault(err)
 	}
 	s.health.commits.Add(1)
+	if s.observer != nil { // and one page for the head
+		stats := tx.Stats()
+		s.observer.Committed(took, stats.GetPageAlloc()+int64(s.db.Info().PageSize))
+	}
 	s.measure(size)
 	t.finish()
 	return errs, -1, next, nil

@@ -31,6 +31,10 @@ func (b *bench) million() error {
 	if err := small.all(kit.Request{Op: "fill", N: 1000 + claims*b.rounds}); err != nil {
 		return err
 	}
+	// What is for later stands before what is due, where the oldest is looked for.
+	if _, err := big.do(kit.Request{Op: "schedule", N: 2 * 10_000}); err != nil {
+		return err
+	}
 	peak := watch(big.cmd.Process.Pid)
 	filled, err := big.do(kit.Request{Op: "fill", N: million, Profile: b.profileOf("fill")})
 	if err != nil {
@@ -39,6 +43,9 @@ func (b *bench) million() error {
 	b.note("fill", filled)
 	b.atMost("anonymous memory, 1,000,000 queued, while filling", float64(peak())/mib, 40, " MiB")
 	if err := b.claims(small, big); err != nil {
+		return err
+	}
+	if err := b.pages(big); err != nil {
 		return err
 	}
 	b.atMost("anonymous memory, 1,000,000 queued", float64(kit.RSSAnon(big.cmd.Process.Pid))/mib, 40, " MiB")
@@ -66,6 +73,26 @@ func (b *bench) claims(small, big *child) error {
 	}
 	b.atMost("pages written a claim, 1,000,000 to 1,000 queued", median(pages), 1.5, " ×")
 	b.atMost("p50 of a claim, 1,000,000 to 1,000 queued", median(p50), 1.6, " ×")
+	return nil
+}
+
+// pages measures what an operator looks at.
+func (b *bench) pages(big *child) error {
+	for _, page := range []struct {
+		name, path string
+		ms         float64
+	}{
+		{"status, 1,000,000 queued", "/v1/status", 50},
+		{"page of queue list, 1,000,000 queued", "/v1/bots/bench/jobs?state=pending&limit=100", 50},
+		{"page of queue list of one chat, 1,000,000 queued", "/v1/bots/bench/jobs?state=pending&limit=100&chat=7000000007", 50},
+		{"/metrics, 1,000,000 queued", "/metrics", 10},
+	} {
+		got, err := big.do(kit.Request{Op: "get", N: 20, Path: page.path})
+		if err != nil {
+			return err
+		}
+		b.atMost(page.name, float64(got.P50)/float64(time.Millisecond), page.ms, " ms")
+	}
 	return nil
 }
 

@@ -23,6 +23,7 @@ type Request struct {
 	Workers int     // producers or workers at once
 	Seconds float64 // at most that long; 0: until N are done
 	Key     bool    // jobs have a dedupe key
+	Path    string  // of a page of the management API
 	Profile string  // write a CPU profile of the operation there
 }
 

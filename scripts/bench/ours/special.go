@@ -23,6 +23,10 @@ func (o *ours) Do(r kit.Request) (kit.Reply, error) {
 		return o.path(r)
 	case "claim":
 		return o.claims(r)
+	case "schedule":
+		return kit.Reply{N: r.N}, o.schedule(r.N)
+	case "get":
+		return o.get(r)
 	}
 	return kit.Reply{}, fmt.Errorf("unknown operation %q", r.Op)
 }
