@@ -44,12 +44,14 @@ func (s *Server) getUpdates(c *call) {
 	ctx, t := c.r.Context(), s.updates.taker(c.Bot.Spool)
 	p := readPoll(c.params)
 	s.noteAllowed(c, t)
-	if refused, ok := s.begin(c.Bot, t, &p); !ok {
+	done, refused := s.begin(c.Bot, t, &p)
+	if refused.err != nil {
 		if s.holdBack(ctx, refused.after) {
 			fail(c.w, refused.err)
 		}
 		return
 	}
+	defer done()
 	if _, err := c.Bot.Spool.Acknowledge(ctx, p.offset); err != nil {
 		s.pollFailed(c, err)
 		return
@@ -95,14 +97,18 @@ func readPoll(params *wire.Params) poll {
 	return p
 }
 
-// begin refuses a poll while a webhook is set, and slows one down that comes
-// again at once with the same offset.
-func (s *Server) begin(b *Bot, t *taker, p *poll) (refused conflict, ok bool) {
+// begin refuses a poll while a webhook is set or leases are used, and slows one
+// down that comes again at once with the same offset. done ends the poll.
+func (s *Server) begin(b *Bot, t *taker, p *poll) (done func(), refused conflict) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.loadHookLocked(b.Spool, t)
 	if t.hook != nil {
-		return t.conflictLocked(textHookSet), false
+		return nil, t.conflictLocked(textHookSet)
+	}
+	done, err := b.Spool.TakenBy(spool.ByPolls)
+	if err != nil {
+		return nil, t.conflictLocked("tgspool: " + err.Error())
 	}
 	now := time.Now()
 	if p.offset == t.lastOffset && !t.lastPoll.IsZero() {
@@ -115,7 +121,7 @@ func (s *Server) begin(b *Bot, t *taker, p *poll) (refused conflict, ok bool) {
 		}
 	}
 	t.lastOffset, t.lastPoll = p.offset, now
-	return conflict{}, true
+	return done, conflict{}
 }
 
 // awaitUpdates returns what there is, waiting for it as long as the poll may. A poll

@@ -163,6 +163,35 @@ func TestGetUpdates_TwoPollers(t *testing.T) {
 	})
 }
 
+// TestGetUpdates_BesideLeases: while updates are taken by leases, and a minute
+// after, a poll is a conflict; while it waits, leases are.
+func TestGetUpdates_BesideLeases(t *testing.T) {
+	bubble(t, func(k *kit) {
+		k.feed(500, 1)
+		done, err := k.bot.TakenBy(spool.ByLeases)
+		k.must(err)
+		for _, call := range []string{`{}`, `{"timeout":50}`} {
+			a := k.call("getUpdates", call)
+			if a.status != http.StatusConflict || !strings.HasPrefix(a.json.Description, "Conflict: tgspool: updates are taken by leases") {
+				k.t.Errorf("it hears %d: %s", a.status, a.body)
+			}
+		}
+		done()
+		time.Sleep(time.Minute)
+		k.wantIDs(k.call("getUpdates", `{"offset":0}`), 500)
+		parked := k.beginPoll(`{"offset":501,"timeout":50}`)
+		if _, err := k.bot.TakenBy(spool.ByLeases); err == nil {
+			k.t.Error("leases beside a poll that waits")
+		}
+		a, _ := k.answered(parked)
+		k.wantIDs(a)
+		time.Sleep(time.Minute)
+		if _, err := k.bot.TakenBy(spool.ByLeases); err != nil {
+			k.t.Error(err)
+		}
+	})
+}
+
 func TestGetUpdates_AtAStop(t *testing.T) {
 	bubble(t, func(k *kit) {
 		p := k.beginPoll(`{"timeout":50}`)

@@ -115,6 +115,9 @@ func (h *hook) run(take, work context.Context) {
 	defer cancel()
 	var others sync.WaitGroup
 	defer others.Wait()
+	if done, err := h.bot.TakenBy(spool.ByWebhook); err == nil {
+		defer done()
+	}
 	others.Go(func() {
 		select {
 		case <-h.stop:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -126,4 +127,63 @@ func TestParseDuration(t *testing.T) {
 			t.Errorf("%q: %s, %v", tt.in, got, err)
 		}
 	}
+}
+
+// FuzzClaim: whatever is asked for is refused as the caller's mistake, or within
+// its bounds.
+func FuzzClaim(f *testing.F) {
+	for _, seed := range []string{``, `{}`, `{"max":10,"lease":"60s","wait":"30s"}`, `{"max":1e9}`, `{"lease":"-1s"}`, `{"wait":"7d","max":null}`, `{"max":1,"max":2}`, `[`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		c, err := readClaim([]byte(body))
+		if err != nil {
+			if status := toProblem(err).Status; status != 400 && status != 422 {
+				t.Fatalf("status %d: %v", status, err)
+			}
+			return
+		}
+		if c.max < 1 || c.max > maxClaim || c.lease < minLease || c.lease > maxLease || c.wait < 0 || c.wait > maxWait {
+			t.Fatalf("%q asks for %+v", body, c)
+		}
+	})
+}
+
+// FuzzSessionRequest: a key and a condition are refused, or mean one session and
+// one version.
+func FuzzSessionRequest(f *testing.F) {
+	for _, seed := range [][3]string{{"-100:5", `"3"`, ""}, {"family", "*", ""}, {"5", "", "*"}, {"5:", `W/"1"`, `"1"`}, {"5:-1", `"1","2"`, ""}, {"\x00", `"`, ","}} {
+		f.Add(seed[0], seed[1], seed[2])
+	}
+	a := &api{bots: nameless{}, log: slog.New(slog.DiscardHandler)}
+	store, err := spool.Open(f.Context(), spool.Options{Path: filepath.Join(f.TempDir(), "spool.db")})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = store.Close() })
+	bot, err := store.Attach(f.Context(), spool.BotConfig{ID: 1, Name: "home"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, key, match, none string) {
+		k, err := a.sessionKey(bot, key)
+		switch {
+		case err != nil:
+			if status := toProblem(err).Status; status != 400 && status != 404 && status != 422 {
+				t.Fatalf("status %d: %v", status, err)
+			}
+		case k.Chat == 0 || k.User < 0:
+			t.Fatalf("%q is %+v", key, k)
+		default:
+			if again, err := spool.ParseSessionKey(k.String()); err != nil || again != k {
+				t.Fatalf("%q is %s, which is %s: %v", key, k, again, err)
+			}
+		}
+		r := httptest.NewRequest("PUT", "/", nil)
+		r.Header["If-Match"], r.Header["If-None-Match"] = []string{match}, []string{none}
+		version, err := wantedVersion(r)
+		if err == nil && version < spool.SomeVersion || err != nil && toProblem(err).Status != 400 {
+			t.Fatalf("%q, %q: %d, %v", match, none, version, err)
+		}
+	})
 }

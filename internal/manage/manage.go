@@ -144,6 +144,16 @@ func (a *api) routes() http.Handler {
 		"POST /v1/bots/{bot}/updates/{seq}/replay": a.replayUpdate,
 		"POST /v1/bots/{bot}/updates/{seq}/drop":   a.dropUpdate,
 
+		"POST /v1/bots/{bot}/updates/claim":          a.claimUpdates,
+		"POST /v1/bots/{bot}/updates/{seq}/complete": a.completeUpdate,
+		"POST /v1/bots/{bot}/updates/{seq}/fail":     a.failUpdate,
+		"POST /v1/bots/{bot}/updates/{seq}/extend":   a.extendUpdate,
+
+		"GET /v1/bots/{bot}/sessions":          a.listSessions,
+		"GET /v1/bots/{bot}/sessions/{key}":    a.showSession,
+		"PUT /v1/bots/{bot}/sessions/{key}":    a.putSession,
+		"DELETE /v1/bots/{bot}/sessions/{key}": a.deleteSession,
+
 		"GET /v1/bots/{bot}/chats":                    a.listChats,
 		"POST /v1/bots/{bot}/chats/{chat}/activate":   a.activateChat,
 		"POST /v1/bots/{bot}/chats/{chat}/deactivate": a.deactivateChat,
@@ -180,8 +190,23 @@ func (a *api) serve(do endpoint) http.Handler {
 			a.fail(w, r, err)
 			return
 		}
+		if tagged, ok := body.(tagged); ok {
+			w.Header().Set("ETag", tagged.etag)
+			body = tagged.body
+		}
+		if status == http.StatusNoContent || status == http.StatusNotModified {
+			w.Header().Set("Cache-Control", "no-store")
+			w.WriteHeader(status)
+			return
+		}
 		a.writeJSON(w, r, status, "application/json", body)
 	})
+}
+
+// tagged is an answer whose version stands in its head, too.
+type tagged struct {
+	etag string
+	body any
 }
 
 // bodyReadKey finds the function that is called once the body has been read.

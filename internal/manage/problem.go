@@ -62,6 +62,8 @@ var statuses = []struct {
 	{spool.ErrNotFound, http.StatusNotFound},
 	{spool.ErrConflict, http.StatusConflict},
 	{spool.ErrLeaseLost, http.StatusConflict},
+	{spool.ErrStale, http.StatusPreconditionFailed},
+	{spool.ErrTooLarge, http.StatusRequestEntityTooLarge},
 	{spool.ErrChatInactive, http.StatusConflict},
 	{spool.ErrInvalid, http.StatusUnprocessableEntity},
 	{spool.ErrFull, http.StatusInsufficientStorage},
@@ -85,6 +87,9 @@ func toProblem(err error) *Problem {
 			p := problemf(row.status, "%s", err)
 			if moved, ok := errors.AsType[*spool.StateError](err); ok {
 				p.State = moved.Now
+			}
+			if lost, ok := errors.AsType[*spool.LeaseError](err); ok {
+				p.State = string(lost.Now)
 			}
 			return p
 		}

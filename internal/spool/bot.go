@@ -59,6 +59,7 @@ type Bot struct {
 	public   atomic.Pointer[botRec] // copy of rec as of the last commit
 	config   atomic.Pointer[BotConfig]
 	pulls    pulls
+	taking   taking
 	attached atomic.Bool // it is in the settings of this process
 }
 

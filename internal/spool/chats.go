@@ -196,6 +196,9 @@ func (t *txn) migrate(b *Bot, no uint32, c *chatRec, to int64) error {
 	c.Migrated = append(c.Migrated, old)
 	c.Name, c.Type = name, "supergroup"
 	t.touchChat(b, no, c)
+	if from, ok := chatID(old); ok {
+		t.moveSessions(b, from, to)
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package spool
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -32,6 +33,8 @@ func (s *Store) Check() (problems []string, err error) {
 		c.jobs(b, rec)
 		c.queue(b)
 		c.updates(b, rec)
+		c.leases(b)
+		c.sessions(b, rec)
 	}
 	c.damaged()
 	return c.found, nil
@@ -187,6 +190,41 @@ func (c *checker) inPull(b *Bot) {
 	c.t.eachPull(b, func(e pullEntry) bool {
 		if c.t.get(bInbox, inboxKey(b.num, e.seq)) == nil {
 			c.say("bot %d: inpull has %d, which isn't in the inbox", b.num, e.seq)
+		}
+		return true
+	})
+}
+
+// leases checks that every lease with an end has a timer.
+func (c *checker) leases(b *Bot) {
+	c.t.each(bInLease, botKey(b.num), botKey(b.num), func(k, v []byte) bool {
+		lease, err := decode[leaseRec](k, v)
+		seq := u64at(k, 2)
+		switch {
+		case err != nil:
+			c.say("the lease of update %d: %v", seq, err)
+		case lease.Until != 0 && c.t.get(bTimer, timerKey(lease.Until, timerLease, b.num, seq)) == nil:
+			c.say("the lease of update %d runs out, but no timer leads to it", seq)
+		}
+		return true
+	})
+}
+
+// sessions checks that sessions can be read and stand under ids of today.
+func (c *checker) sessions(b *Bot, rec *botRec) {
+	if c.t.bucket(bSession) == nil {
+		return // a file of before there were any, that nobody has opened since
+	}
+	c.t.each(bSession, botKey(b.num), botKey(b.num), func(k, _ []byte) bool {
+		sk := readSessionKey(k)
+		s, err := c.t.session(b, sk)
+		switch {
+		case err != nil:
+			c.say("%v", err)
+		case s.Version < 1 || !json.Valid(s.Data):
+			c.say("bot %s: session %s has version %d and %d bytes that may be no JSON", rec.Name, sk, s.Version, len(s.Data))
+		case c.t.today(b, sk) != sk:
+			c.say("bot %s: session %s stands under an id that its chat has no more", rec.Name, sk)
 		}
 		return true
 	})

@@ -49,6 +49,7 @@
 //	inqueue   bot, order key's hash, seq → handler's hash: open, in order
 //	inready   bot, handler's hash, seq → order key's hash: heads of free keys
 //	inpull    bot, seq → update_id, replayed: open, of the pull route, in order of arrival
+//	session   bot, chat id with its sign turned, user id or 0 → session *
 //	seen      bot, update_id → seq
 //
 //	timer     at, kind, bot, id → nothing: all that waits for a time

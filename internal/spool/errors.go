@@ -17,6 +17,11 @@ var (
 	ErrConflict = errors.New("state has moved")
 	// ErrLeaseLost: the update is no longer leased to this caller.
 	ErrLeaseLost = errors.New("lease is no longer held")
+	// ErrStale: somebody has changed the session meanwhile; the wrapping
+	// *StaleError says to what version.
+	ErrStale = errors.New("session has changed")
+	// ErrTooLarge: it is larger than it may be. Nothing was stored.
+	ErrTooLarge = errors.New("too large")
 	// ErrInvalid: the request itself is wrong, whatever the store holds.
 	ErrInvalid = errors.New("invalid")
 	// ErrChatInactive: the chat can't be written to; the wrapping

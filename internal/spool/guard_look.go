@@ -19,7 +19,7 @@ import (
 type astray func(t *txn, after *[]byte, found *int) (done bool)
 
 func astrayParts() []astray {
-	return []astray{jobsAstray, entriesAstray, headsAstray, marksAstray(bRun, bLive), marksAstray(bInLease, bInbox), chatsAstray, updatesAstray, ordersAstray, pullsAstray}
+	return []astray{jobsAstray, entriesAstray, headsAstray, marksAstray(bRun, bLive), marksAstray(bInLease, bInbox), leasesAstray, chatsAstray, updatesAstray, ordersAstray, pullsAstray}
 }
 
 // jobsAstray finds pending jobs that neither queue nor timer leads to. A record

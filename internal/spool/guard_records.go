@@ -26,7 +26,7 @@ var shapes = map[string]shape{
 	"queue": {15, 17, false}, "ready": {11, 12, false}, "key": {18, 16, false},
 	"chat": {6, anyLen, true}, "alias": {0, 4, false},
 	"inbox": {10, anyLen, true}, "inended": {11, anyLen, true}, "inbody": {10, anyLen, true}, "inlease": {10, anyLen, true},
-	"inqueue": {18, 16, false}, "inready": {18, 8, false}, "inpull": {10, 9, false}, "seen": {10, anyLen, false}, "timer": {19, 0, false},
+	"inqueue": {18, 16, false}, "inready": {18, 8, false}, "inpull": {10, 9, false}, "session": {18, anyLen, true}, "seen": {10, anyLen, false}, "timer": {19, 0, false},
 }
 
 // smallBuckets are those that a start needs whole and that stay small. Where
@@ -35,6 +35,10 @@ var smallBuckets = map[string]bool{
 	"meta": true, "botnum": true, "bots": true, "notes": true, "run": true, "inlease": true,
 	"ready": true, "inready": true, "damaged": true,
 }
+
+// laterBuckets came after the first files of this version: where one is missing,
+// the file is older, and it is made at the next start.
+var laterBuckets = map[string]bool{"inpull": true, "session": true}
 
 // wholeUpTo is the size in bytes up to which a file is looked at as a whole
 // before it is used: a second on a slow card.
@@ -87,8 +91,8 @@ func examine(path string, all bool) (found finding, err error) {
 	if found.whole {
 		found.free = p.head.pages - w.nused
 	}
-	for _, name := range allBuckets() { // the one that came later is made from others
-		if found.version == schemaVersion && !w.buckets[string(name)] && string(name) != string(bInPull) {
+	for _, name := range allBuckets() {
+		if found.version == schemaVersion && !w.buckets[string(name)] && !laterBuckets[string(name)] {
 			return found, damagef("bucket %s is missing", name)
 		}
 	}

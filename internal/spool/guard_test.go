@@ -86,6 +86,7 @@ func (p *past) live(f *fixture, base int64) {
 	for i := range 18 {
 		send(fmt.Sprint(base+int64(i%7)+1), strings.Repeat("word ", 1+i*33))
 	}
+	f.setSession(key(base+1, 0), fmt.Sprintf(`{"base":%d}`, base), 0)
 	late := message("5", "later")
 	late.NotBefore = time.Now().Add(time.Hour)
 	p.accepted = append(p.accepted, f.enqueue(late)[0].Job.ID)

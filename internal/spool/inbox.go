@@ -52,9 +52,10 @@ func (t *txn) takeIn(b *Bot, u *NewUpdate, taken *Taken) {
 	t.touchBot(b)
 	r := &updateRec{
 		Seq: b.rec.Seq, UpdateID: u.ID, HasID: u.HasID, Kind: u.Kind, Raw: u.Raw,
-		OrderKey: u.OrderKey, Handler: u.Route.Handler, Received: t.now, Updated: t.now,
+		OrderKey: u.OrderKey, Received: t.now, Updated: t.now,
 		StaleAt: t.s.clock.ns(u.StaleAt), UserID: u.UserID, Error: u.Error,
 	}
+	r.follow(u.Route)
 	if r.OrderKey == "" {
 		r.OrderKey = "seq:" + strconv.FormatInt(r.Seq, 10)
 	}
@@ -155,7 +156,7 @@ func (t *txn) open(b *Bot, r *updateRec, from UpdateState) {
 	if from == UpdateLeased {
 		t.ran(b, r, UpdateOpen)
 	}
-	route := Route{Handler: r.Handler}
+	route := r.route()
 	if b.cfg.Route != nil {
 		route = b.cfg.Route(t.fullUpdate(b, r).Raw)
 	}
@@ -165,9 +166,18 @@ func (t *txn) open(b *Bot, r *updateRec, from UpdateState) {
 		t.rearmIn(b, hash64(r.OrderKey))
 		return
 	}
-	r.Handler = route.Handler
+	r.follow(route)
 	t.putOpen(b, r)
 	t.lineIn(b, r)
+}
+
+// route is the route that an update has; follow gives it another.
+func (r *updateRec) route() Route {
+	return Route{Handler: r.Handler, Attempts: r.Most, PerUser: r.PerUser}
+}
+
+func (r *updateRec) follow(to Route) {
+	r.Handler, r.Most, r.PerUser = to.Handler, to.Attempts, to.PerUser
 }
 
 // shelve puts an update away whose life is over.

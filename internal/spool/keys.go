@@ -31,6 +31,7 @@ var (
 	bInQueue = []byte("inqueue")
 	bInReady = []byte("inready")
 	bInPull  = []byte("inpull")
+	bSession = []byte("session")
 	bSeen    = []byte("seen")
 	bTimer   = []byte("timer")
 	bDamaged = []byte("damaged")
@@ -39,7 +40,7 @@ var (
 func allBuckets() [][]byte {
 	return [][]byte{
 		bMeta, bBotNum, bBots, bNotes, bLive, bParked, bEnded, bBody, bRun, bQueue, bReady, bKey, bChat, bAlias,
-		bInbox, bInEnded, bInBody, bInLease, bInQueue, bInReady, bInPull, bSeen, bTimer, bDamaged,
+		bInbox, bInEnded, bInBody, bInLease, bInQueue, bInReady, bInPull, bSession, bSeen, bTimer, bDamaged,
 	}
 }
 
@@ -117,6 +118,7 @@ const (
 	timerUpdate                         // id = seq: its next attempt is due
 	timerGone                           // id = chat: more jobs of a dead chat to end
 	timerStale                          // id = seq: from now on it is of no use
+	timerLease                          // id = seq: its lease runs out
 )
 
 func timerKey(at int64, kind timerKind, bot uint16, id uint64) key {

@@ -8,12 +8,28 @@ import (
 	"time"
 )
 
-type updateWaiter struct{ ch chan *Lease }
+// updateWaiter is a handler that waits for updates. Its channel is buffered, so
+// that the writer never waits for it.
+type updateWaiter struct {
+	ch   chan []*Lease
+	most int   // how many it takes at once
+	span int64 // how long its leases hold, in nanoseconds; 0: as long as this process
+}
 
 // ClaimUpdate waits for the next update of a handler's route: the oldest whose
 // order key is free. The attempt is counted on disk before it returns.
 func (b *Bot) ClaimUpdate(ctx context.Context, handler string) (*Lease, error) {
-	w, h := &updateWaiter{ch: make(chan *Lease, 1)}, hash64(handler)
+	got, err := b.claimUpdates(ctx, ctx, handler, &updateWaiter{ch: make(chan []*Lease, 1), most: 1})
+	if err != nil {
+		return nil, err
+	}
+	return got[0], nil
+}
+
+// claimUpdates asks with ctx and waits with another: what is there at once is
+// had also where nothing is waited for.
+func (b *Bot) claimUpdates(ctx, waiting context.Context, handler string, w *updateWaiter) ([]*Lease, error) {
+	h := hash64(handler)
 	err := b.s.do(ctx, 0, func(t *txn) error {
 		b.inparked[h] = append(b.inparked[h], w)
 		t.undo = append(t.undo, func() { b.unparkUpdate(h, w) })
@@ -23,10 +39,15 @@ func (b *Bot) ClaimUpdate(ctx context.Context, handler string) (*Lease, error) {
 		return nil, b.returnLease(h, w, err)
 	}
 	select {
-	case l := <-w.ch:
-		return l, nil
-	case <-ctx.Done():
-		return nil, b.returnLease(h, w, ctx.Err())
+	case got := <-w.ch:
+		return got, nil
+	default:
+	}
+	select {
+	case got := <-w.ch:
+		return got, nil
+	case <-waiting.Done():
+		return nil, b.returnLease(h, w, waiting.Err())
 	case <-b.s.stopped:
 		return nil, ErrClosed
 	}
@@ -41,49 +62,65 @@ func (b *Bot) unparkUpdate(h uint64, w *updateWaiter) bool {
 	return len(rest) < before
 }
 
-// returnLease takes a waiting handler out; an update that it was given
-// meanwhile goes back with its attempt.
+// returnLease takes a waiting handler out; what it was given meanwhile goes back
+// with its attempts.
 func (b *Bot) returnLease(h uint64, w *updateWaiter, cause error) error {
 	_ = b.s.do(context.Background(), 0, func(t *txn) error {
 		if b.unparkUpdate(h, w) {
 			return nil
 		}
 		select {
-		case l := <-w.ch:
-			return t.failUpdate(b, l, Failure{State: UpdateOpen, GiveBack: true})
+		case got := <-w.ch:
+			for _, l := range got {
+				// One that is gone already has nothing to give back.
+				_ = t.failUpdate(b, l, Failure{State: UpdateOpen, GiveBack: true})
+			}
 		default:
-			return nil
 		}
+		return nil
 	})
 	return cause
 }
 
 // fillUpdates leases ready updates to the handlers that wait.
 func (t *txn) fillUpdates(b *Bot) {
-	n := 0
+	room := maxBatchOps
 	for h := range b.inparked {
-		for len(b.inparked[h]) > 0 {
-			k, v := t.first(bInReady, inReadyPrefix(b.num, h))
-			if k == nil {
+		for len(b.inparked[h]) > 0 && room > 0 {
+			w := b.inparked[h][0]
+			got := t.claimFor(b, h, w, &room)
+			if len(got) == 0 {
 				break
 			}
-			if n++; n > maxBatchOps {
-				t.again = true
-				return
-			}
-			t.claimUpdate(b, h, slices.Clone(k), slices.Clone(v))
+			t.handUpdates(b, h, w, got)
 		}
 	}
+	t.again = t.again || room == 0
 }
 
-// claimUpdate leases the update of a ready entry, unless it has become stale.
-func (t *txn) claimUpdate(b *Bot, h uint64, k, v []byte) {
+// claimFor leases as many ready updates as one handler takes, and there are.
+func (t *txn) claimFor(b *Bot, h uint64, w *updateWaiter, room *int) (got []*Lease) {
+	for size := 0; len(got) < w.most && size < maxPullBytes && *room > 0; *room-- {
+		k, v := t.first(bInReady, inReadyPrefix(b.num, h))
+		if k == nil {
+			break
+		}
+		if l := t.claimUpdate(b, w, slices.Clone(k), slices.Clone(v)); l != nil {
+			got, size = append(got, l), size+len(l.Raw)
+		}
+	}
+	return got
+}
+
+// claimUpdate leases the update of a ready entry; nil when it can't be had or
+// has become stale.
+func (t *txn) claimUpdate(b *Bot, w *updateWaiter, k, v []byte) *Lease {
 	t.del(bInReady, k)
 	seq := int64(u64at(k, 10))
 	r, err := t.update(b, seq)
 	if err != nil || len(v) != 8 {
 		t.dropUpdate(b, v, seq, err)
-		return
+		return nil
 	}
 	order := u64at(v, 0)
 	if r.state != UpdateOpen || hash64(r.OrderKey) != order {
@@ -91,34 +128,42 @@ func (t *txn) claimUpdate(b *Bot, h uint64, k, v []byte) {
 		t.unqueueIn(b, order, seq)
 		t.rearmIn(b, order)
 		t.after = append(t.after, t.s.reportIndex)
-		return
+		return nil
 	}
+	t.unqueueIn(b, order, seq)
 	if r.StaleAt != 0 && r.StaleAt <= t.now {
-		t.unqueueIn(b, order, seq)
 		r.Error = staleReason
 		t.shelve(b, r, UpdateOpen, UpdateExpired)
 		t.rearmIn(b, order)
-		return
+		return nil
 	}
-	t.unqueueIn(b, order, seq)
 	t.s.leaseSeed++
 	lease := &leaseRec{Token: uint64(t.now) + t.s.leaseSeed, Started: t.now, Attempt: r.Attempts + 1}
-	lk := inboxKey(b.num, seq)
-	t.put(bInLease, lk, encode(lk, lease))
+	if w.span > 0 {
+		lease.Until = t.now + w.span
+	}
+	t.putLease(b, seq, lease)
 	b.inbusy[order] = seq
-	t.countUpdate(b, UpdateOpen, UpdateLeased)
-	t.handUpdate(b, h, r, lease)
 	t.undo = append(t.undo, func() { delete(b.inbusy, order) })
+	t.countUpdate(b, UpdateOpen, UpdateLeased)
+	return t.leaseOf(b, r, lease)
 }
 
-func (t *txn) handUpdate(b *Bot, h uint64, r *updateRec, lease *leaseRec) {
-	w := b.inparked[h][0]
-	b.unparkUpdate(h, w)
+// leaseOf is what a handler gets of a leased update.
+func (t *txn) leaseOf(b *Bot, r *updateRec, lease *leaseRec) *Lease {
 	full := *t.fullUpdate(b, r)
 	full.state, full.Attempts = UpdateLeased, lease.Attempt
-	l := &Lease{Update: full.view(t.s.clock), ChatID: r.ChatID, UserID: r.UserID, Replayed: r.Replays > 0, Fresh: r.Fresh, Waited: time.Duration(t.now - r.Received), token: lease.Token, bot: b}
+	return &Lease{
+		Update: full.view(t.s.clock), ChatID: r.ChatID, UserID: r.UserID, Replayed: r.Replays > 0, Fresh: r.Fresh,
+		Waited: time.Duration(t.now - r.Received), Until: t.s.clock.at(lease.Until), Session: t.sessionOf(b, r), token: lease.Token, bot: b,
+	}
+}
+
+// handUpdates gives leases to the handler that waits for them, after the commit.
+func (t *txn) handUpdates(b *Bot, h uint64, w *updateWaiter, got []*Lease) {
+	b.unparkUpdate(h, w)
 	t.undo = append(t.undo, func() { b.inparked[h] = append([]*updateWaiter{w}, b.inparked[h]...) })
-	t.after = append(t.after, func() { w.ch <- l })
+	t.after = append(t.after, func() { w.ch <- got })
 }
 
 // dropUpdate takes an entry out whose record can't be read.
@@ -133,8 +178,9 @@ func (t *txn) dropUpdate(b *Bot, v []byte, seq int64, err error) {
 	}
 }
 
-// Handled ends a handler's run: the update is handled and its calls are queued
-// in one transaction. The n-th call has the key reply:<update_id>:<n>, so that
+// Handled ends a handler's run: the update is handled, its calls are queued and
+// its session is changed in one transaction. A change of a session that another
+// has changed meanwhile is ErrStale, and the lease stands. The n-th call has the key reply:<update_id>:<n>, so that
 // a run that comes twice causes one set of jobs.
 func (b *Bot) Handled(ctx context.Context, l *Lease, h Handling) ([]Queued, error) {
 	for i := range h.Jobs {
@@ -142,10 +188,17 @@ func (b *Bot) Handled(ctx context.Context, l *Lease, h Handling) ([]Queued, erro
 			return nil, fmt.Errorf("call %d: %w", i+1, err)
 		}
 	}
+	if err := h.Session.check(); err != nil {
+		return nil, err
+	}
 	var out []Queued
-	err := b.s.do(context.WithoutCancel(ctx), sizeOf(h.Jobs)+len(h.Output), func(t *txn) error {
+	size := sizeOf(h.Jobs) + len(h.Output) + h.Session.size()
+	err := b.s.do(context.WithoutCancel(ctx), size, func(t *txn) error {
 		r, err := t.leased(b, l, UpdateHandled)
 		if err != nil {
+			return err
+		}
+		if err := t.changeSession(b, r, h.Session); err != nil {
 			return err
 		}
 		out = t.replies(b, r, h.Jobs)
@@ -166,7 +219,7 @@ func (t *txn) leased(b *Bot, l *Lease, to UpdateState) (*updateRec, error) {
 	}
 	lease, err := t.lease(b, l.Seq)
 	if err != nil || lease == nil || lease.Token != l.token || !canMoveUpdate(UpdateLeased, to) {
-		return nil, fmt.Errorf("update %d is %s: %w", l.Seq, r.state, ErrLeaseLost)
+		return nil, &LeaseError{Seq: l.Seq, Now: r.state}
 	}
 	r.leasedAt = lease.Started
 	return r, nil
@@ -174,7 +227,7 @@ func (t *txn) leased(b *Bot, l *Lease, to UpdateState) (*updateRec, error) {
 
 func (t *txn) endLease(b *Bot, r *updateRec) {
 	order := hash64(r.OrderKey)
-	t.del(bInLease, inboxKey(b.num, r.Seq))
+	t.dropLease(b, r.Seq)
 	seq, had := b.inbusy[order]
 	delete(b.inbusy, order)
 	if had {

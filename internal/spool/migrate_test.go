@@ -58,6 +58,7 @@ func TestOpen_StoredFiles(t *testing.T) {
 				if got != "8 4 1 2 5" {
 					t.Errorf("it holds %s", got)
 				}
+				f.wantSession(key(1, 0), `1 {"base":0}`)
 				f.check()
 				c := f.mustClaim()
 				f.done(c)

@@ -26,7 +26,7 @@ type step struct {
 }
 
 func steps() *rapid.Generator[[]step] {
-	ops := []string{"enqueue", "enqueue", "enqueue", "claim", "claim", "claim", "settle", "settle", "settle", "decide", "sleep", "reopen", "intake", "lease", "finish"}
+	ops := []string{"enqueue", "enqueue", "enqueue", "claim", "claim", "claim", "settle", "settle", "settle", "decide", "sleep", "reopen", "intake", "lease", "finish", "hold", "hold", "end", "end", "session"}
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 		return step{
 			Op: rapid.SampledFrom(ops).Draw(t, "op"), Chat: rapid.IntRange(0, 3).Draw(t, "chat"),
@@ -48,6 +48,9 @@ type model struct {
 	nth    int
 	claims []*spool.Claim
 	leases []*spool.Lease
+	held   []held
+	talks  map[int64]spool.Session // per chat
+	erased int64                   // highest version that is gone
 	nextID int64
 	failed string
 	ends   map[string][]time.Time // per chat: when messages have reached it
@@ -221,7 +224,11 @@ func (m *model) inbox(s step) {
 		if s.Key {
 			id = max(1, id-1)
 		}
-		m.f.intake(text(id, int64(s.Chat)))
+		u := text(id, int64(s.Chat)+1)
+		if s.Safe {
+			u.Route = spool.Route{Handler: spool.PullRoute, Attempts: 2}
+		}
+		m.f.intake(u)
 	case "lease":
 		if l := m.f.lease(time.Millisecond); l != nil {
 			m.leases = append(m.leases, l)
@@ -257,6 +264,7 @@ func (m *model) compare() {
 			m.fail("job %d is %s, the model says %s", id, j.State, want)
 		}
 	}
+	m.compareTalks()
 	problems, err := m.f.store.Check()
 	if err != nil || len(problems) > 0 {
 		m.fail("check: %s %v", strings.Join(problems, "; "), err)
@@ -275,7 +283,7 @@ func TestStore_AgainstAModel(t *testing.T) {
 			m := &model{
 				t: t, f: f, states: map[int64]spool.State{}, safe: map[int64]bool{},
 				chat: map[int64]string{}, lane: map[int64]spool.Lane{}, place: map[int64]int{},
-				ends: map[string][]time.Time{}, weight: map[int64]int{},
+				ends: map[string][]time.Time{}, weight: map[int64]int{}, talks: map[int64]spool.Session{},
 			}
 			for i, s := range list {
 				m.run(s)
@@ -305,6 +313,12 @@ func (m *model) run(s step) {
 		time.Sleep(time.Duration(s.N) * 300 * time.Millisecond)
 	case "reopen":
 		m.reopen()
+	case "hold":
+		m.hold(s)
+	case "end":
+		m.end(s)
+	case "session":
+		m.session(s)
 	default:
 		m.inbox(s)
 	}

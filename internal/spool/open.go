@@ -286,13 +286,16 @@ func (s *Store) mapFile(ctx context.Context, o Options) error {
 		return fmt.Errorf("opening spool %q: %w", s.path, err)
 	}
 	err = guarded(func() error {
-		if err := s.addPulls(); err != nil {
+		if err := errors.Join(s.addPulls(), s.addSessions()); err != nil {
 			return err
 		}
 		if err := s.load(); err != nil {
 			return err
 		}
 		if err := s.startClock(o); err != nil {
+			return err
+		}
+		if err := s.readBusy(); err != nil {
 			return err
 		}
 		if err := s.endRecovery(ctx); err != nil {

@@ -55,12 +55,7 @@ func pullsAstray(t *txn, after *[]byte, found *int) bool {
 
 // addPulls makes the index of the pull route in a file of before there was one.
 func (s *Store) addPulls() error {
-	missing := false
-	err := s.db.View(func(tx *bolt.Tx) error {
-		missing = tx.Bucket(bInPull) == nil
-		return nil
-	})
-	if err != nil || !missing {
+	if missing, err := s.lacks(bInPull); err != nil || !missing {
 		return err
 	}
 	return s.db.Update(func(tx *bolt.Tx) error {

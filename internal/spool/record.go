@@ -93,6 +93,7 @@ type botRec struct {
 	Turn     uint64  `cbor:"12,keyasint,omitempty"` // claims so far: every tenth goes to a lower lane
 	Ended    int64   `cbor:"13,keyasint,omitempty"` // bytes of ended records and their bodies
 	Loose    bool    `cbor:"16,keyasint,omitempty"` // keys or ids are remembered whose records are gone
+	Erased   int64   `cbor:"17,keyasint,omitempty"` // highest version of a session that is gone
 	Fence    int64   `cbor:"15,keyasint,omitempty"` // after a restore: lower update_ids of the next batch may have been handled
 }
 
@@ -118,6 +119,8 @@ type updateRec struct {
 	UserID   int64   `cbor:"18,keyasint,omitempty"`
 	Fresh    int     `cbor:"19,keyasint,omitempty"` // replays that asked for new jobs
 	Replays  int     `cbor:"20,keyasint,omitempty"`
+	Most     int     `cbor:"21,keyasint,omitempty"` // attempts of its route, where leases need to know
+	PerUser  bool    `cbor:"22,keyasint,omitempty"` // its session is the chat's and the user's
 
 	state    UpdateState
 	leasedAt int64 // when the lease began under which it is looked at; not stored
@@ -128,6 +131,7 @@ type leaseRec struct {
 	Token   uint64 `cbor:"1,keyasint"`
 	Started int64  `cbor:"2,keyasint"`
 	Attempt int    `cbor:"3,keyasint"`
+	Until   int64  `cbor:"4,keyasint,omitempty"` // 0: it ends with the process
 }
 
 func textPtr(s string) *string {

@@ -74,17 +74,22 @@ func (t *txn) recoverJob(b *Bot, id int64) {
 
 // recoverUpdate opens an update again whose handler was at work. Its attempt
 // stays counted: an update that ends the process each time must end as dead.
+// Who has a lease over the API may be alive; it holds until it runs out.
 func (t *txn) recoverUpdate(b *Bot, seq int64) {
 	k := inboxKey(b.num, seq)
 	r, err := t.update(b, seq)
-	t.del(bInLease, k)
 	if err != nil {
+		t.del(bInLease, k)
 		if t.get(bInbox, k) != nil {
 			t.setAside(bInbox, k, err)
 			t.countUpdate(b, UpdateLeased, "")
 		}
 		return
 	}
+	if lease, _ := t.lease(b, seq); lease != nil && lease.Until != 0 {
+		return
+	}
+	t.endLease(b, r)
 	r.NextAt = 0
 	t.open(b, r, UpdateLeased)
 }
@@ -105,7 +110,8 @@ func (t *txn) reroute(b *Bot) {
 			continue // its claim will set it aside
 		}
 		route := b.cfg.Route(t.fullUpdate(b, r).Raw)
-		if route.Ignore == "" && route.Handler == r.Handler {
+		route.Also = nil // that was done when it came in
+		if route == r.route() {
 			continue
 		}
 		t.unlineIn(b, r)
@@ -114,7 +120,7 @@ func (t *txn) reroute(b *Bot) {
 			t.shelve(b, r, UpdateOpen, UpdateIgnored)
 			continue
 		}
-		r.Handler = route.Handler
+		r.follow(route)
 		t.putOpen(b, r)
 		t.lineIn(b, r)
 	}

@@ -17,9 +17,9 @@ type recoveryStep func(t *txn, r *recoveryRec) (done bool)
 // be cut off after any of its transactions.
 func recoverySteps(kind string) []recoveryStep {
 	if kind == kindRepair {
-		return []recoveryStep{holdStrays, dropIndexes, queueAgain, parkAgain, openChats, lineAgain, recount}
+		return []recoveryStep{holdStrays, dropIndexes, queueAgain, parkAgain, openChats, lineAgain, sessionsAside, recount}
 	}
-	return []recoveryStep{dropIndexes, holdLive, holdParked, dropAttempts, endInbox, recount}
+	return []recoveryStep{dropIndexes, holdLive, holdParked, dropAttempts, endInbox, sessionsAside, recount}
 }
 
 // endRecovery goes on with a restore or a repair until it is over. Nobody has
@@ -170,6 +170,7 @@ func (t *txn) timeUncertain(b *Bot, job *jobRec) {
 func dropAttempts(t *txn, _ *recoveryRec) bool {
 	t.empty(bRun)
 	t.empty(bInLease)
+	t.findBusy()
 	return true
 }
 

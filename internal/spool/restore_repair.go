@@ -156,6 +156,9 @@ func openChats(t *txn, r *recoveryRec) bool {
 
 // lineAgain puts all open updates into their queues.
 func lineAgain(t *txn, r *recoveryRec) bool {
+	if r.After == nil {
+		t.findBusy() // what is gone holds up nobody
+	}
 	return t.some(bInbox, &r.After, func(b *Bot, k, v []byte) {
 		u, err := decode[updateRec](slices.Clone(k), v)
 		if err != nil {
@@ -175,6 +178,19 @@ func lineAgain(t *txn, r *recoveryRec) bool {
 		}
 		if t.get(bInLease, k) == nil {
 			t.lineIn(b, u)
+			return
+		}
+		if lease, err := t.lease(b, u.Seq); err == nil && lease.Until != 0 {
+			t.put(bTimer, timerKey(lease.Until, timerLease, b.num, uint64(u.Seq)), []byte{})
+		}
+	})
+}
+
+// sessionsAside sets damaged sessions aside. Nothing leads to them but their keys.
+func sessionsAside(t *txn, r *recoveryRec) bool {
+	return t.some(bSession, &r.After, func(_ *Bot, k, v []byte) {
+		if _, err := decode[sessionRec](slices.Clone(k), v); err != nil {
+			t.setAside(bSession, k, err)
 		}
 	})
 }

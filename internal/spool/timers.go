@@ -41,7 +41,7 @@ func (t *txn) armed(k key) *Bot {
 		if !t.s.clock.ok.Load() {
 			return nil
 		}
-	case timerChat, timerFlood, timerUpdate, timerStale, timerGone:
+	case timerChat, timerFlood, timerUpdate, timerStale, timerGone, timerLease:
 	}
 	return b
 }
@@ -66,6 +66,8 @@ func (t *txn) fire(b *Bot, kind timerKind, at int64, id uint64) {
 		t.wakeUpdate(b, int64(id))
 	case timerStale:
 		t.expireStale(b, int64(id))
+	case timerLease:
+		t.expireLease(b, int64(id), at)
 	case timerDue, timerExpire, timerUncertain, timerFlood:
 		t.fireJob(b, kind, at, int64(id))
 	}

@@ -49,6 +49,11 @@ type Route struct {
 	Handler string
 	// Ignore, when not empty, is the reason why nobody gets it.
 	Ignore string
+	// Attempts is how often an update is leased over the API until it is dead; 0:
+	// the default. Handlers of ours count by themselves.
+	Attempts int
+	// PerUser: its session is the chat's and the user's, not the chat's alone.
+	PerUser bool
 	// Also is what else happens when an update comes in; nil: nothing.
 	Also *Also
 }
@@ -97,6 +102,9 @@ type Lease struct {
 	// never steps.
 	Waited time.Duration
 
+	Until   time.Time // when it runs out; zero: it holds as long as this process
+	Session Session   // as it was then; without data and version 0 where there is none
+
 	token uint64
 	bot   *Bot
 }
@@ -105,6 +113,8 @@ type Lease struct {
 type Handling struct {
 	Jobs   []NewJob // the calls it asked for, in order
 	Output string   // kept with the update for inspection, bounded by the caller
+
+	Session *SessionChange // nil: it stays as it is
 }
 
 // Failure is how a handler's run ended badly.
