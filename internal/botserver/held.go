@@ -79,7 +79,7 @@ func (s *Server) hold(c *call) {
 // newJob makes the job of a call and of the headers that go with it.
 func (s *Server) newJob(c *call) (spool.NewJob, error) {
 	o := outbox.Options{
-		Origin: "botapi", Lane: c.Lane, OnUncertain: c.OnUncertain, Files: c.upload.Files(),
+		Origin: "botapi", Verbatim: true, Lane: c.Lane, OnUncertain: c.OnUncertain, Files: c.upload.Files(),
 	}
 	if c.Client != "" {
 		o.Origin += ":" + c.Client

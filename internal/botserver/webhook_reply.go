@@ -57,7 +57,7 @@ func replyJob(a wire.Answer, who Identity, up *wire.Upload) (*spool.NewJob, erro
 			return nil, err
 		}
 	}
-	o := outbox.Options{Origin: "webhook", Lane: who.Lane, OnUncertain: who.OnUncertain, Files: up.Files()}
+	o := outbox.Options{Origin: "webhook", Verbatim: true, Lane: who.Lane, OnUncertain: who.OnUncertain, Files: up.Files()}
 	if who.Client != "" {
 		o.Origin += ":" + who.Client
 	}

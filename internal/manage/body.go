@@ -58,16 +58,6 @@ type member struct {
 // null reports whether the value says "not given".
 func (m member) null() bool { return string(m.value) == "null" }
 
-// isReference reports whether the value stands for another job's result. Sent
-// as it is, Telegram would refuse it.
-func (m member) isReference() bool {
-	if m.value[0] != '{' {
-		return false
-	}
-	inner, err := readObject(m.value)
-	return err == nil && len(inner) == 1 && inner[0].name == "$job"
-}
-
 // readObject takes a JSON object apart. Names are exact, unlike those of
 // encoding/json's structs; a name given twice is refused because readers
 // disagree about which one counts.

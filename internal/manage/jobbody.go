@@ -20,12 +20,12 @@ const maxJobs = 10_000
 // jobMembers are the members of a posted job.
 var jobMembers = []string{
 	"method", "params", "chat", "dedupe_key", "dedupe_for", "lane", "not_before", "delay",
-	"expires_at", "ttl", "max_attempts", "on_uncertain", "force", "fallback",
+	"expires_at", "ttl", "max_attempts", "on_uncertain", "force", "fallback", "replace",
 }
 
 // laterMembers belong to the contract but can't be served yet. They are refused
 // rather than ignored: a text that was to be split would be cut off instead.
-var laterMembers = []string{"split", "replace"}
+var laterMembers = []string{"split"}
 
 // posted is a job as it was asked for.
 type posted struct {
@@ -103,6 +103,8 @@ func (p *posted) set(m member, now time.Time) (err error) {
 		o.OnUncertain, err = decode[spool.Policy](m, "one of "+join(spool.Policies()))
 	case "force":
 		o.Force, err = decode[bool](m, "true or false")
+	case "replace":
+		o.Replace, err = decode[bool](m, "true or false")
 	case "fallback":
 		p.fallback, err = readFallback(m)
 	default:
@@ -154,6 +156,8 @@ func (p *posted) check(now time.Time) error {
 		return problemf(http.StatusUnprocessableEntity, `"method" is missing`)
 	case p.dedupeFor && o.DedupeKey == "":
 		return problemf(http.StatusUnprocessableEntity, `"dedupe_for" needs a "dedupe_key"`)
+	case o.Replace && o.DedupeKey == "":
+		return problemf(http.StatusUnprocessableEntity, `"replace" needs a "dedupe_key"`)
 	case len(o.DedupeKey) > 256:
 		return problemf(http.StatusUnprocessableEntity, `"dedupe_key" is longer than 256 bytes`)
 	case o.Lane != "" && !slices.Contains(spool.Lanes(), o.Lane):
@@ -253,9 +257,6 @@ func (a *api) place(bot string, p *posted) error {
 		if all, err = readObject(p.params); err != nil {
 			return inside("params", err)
 		}
-	}
-	if i := slices.IndexFunc(all, member.isReference); i >= 0 {
-		return problemf(http.StatusUnprocessableEntity, `%q names another job's result, which is not supported yet`, all[i].name)
 	}
 	i := slices.IndexFunc(all, func(m member) bool { return m.name == "chat_id" })
 	if i >= 0 && !all[i].null() {

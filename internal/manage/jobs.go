@@ -172,7 +172,8 @@ func (a *api) showJob(r *http.Request) (int, any, error) {
 }
 
 // await returns the job when it is neither pending nor running, or as it is
-// when the time is over or the daemon stops.
+// when the time is over or the daemon stops. Who waits for a job whose place
+// another has taken gets that one.
 func (a *api) await(ctx context.Context, n int64, wait time.Duration) (spool.Job, error) {
 	if wait > 0 {
 		ctx, cancel := context.WithTimeout(ctx, wait)
@@ -181,6 +182,9 @@ func (a *api) await(ctx context.Context, n int64, wait time.Duration) (spool.Job
 		if err == nil || ctx.Err() == nil {
 			return job, err
 		}
+	}
+	if wait > 0 {
+		return a.store.Outcome(n)
 	}
 	return a.store.Job(n)
 }

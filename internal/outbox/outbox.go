@@ -53,6 +53,10 @@ type Options struct {
 	Origin      string
 	Force       bool // try a chat that is inactive
 
+	// Replace: a pending job that holds the dedupe key gives way to this one.
+	Replace bool
+	// Verbatim: nothing in the parameters is meant for tgspool.
+	Verbatim bool
 	// Fallback is made once, in the same place, when the call is rejected.
 	Fallback *Fallback
 }
@@ -94,10 +98,17 @@ func New(method string, params json.RawMessage, o Options) (spool.NewJob, error)
 		DedupeFor:    o.DedupeFor,
 		Origin:       o.Origin,
 		Force:        o.Force,
+		Replace:      o.Replace,
 	}
 	if job.Chat, err = queueOf(m, params, fields); err != nil {
 		return spool.NewJob{}, err
 	}
+	if !o.Verbatim {
+		if job.Refs, err = refsOf(params); err != nil {
+			return spool.NewJob{}, err
+		}
+	}
+	touches(&job, fields)
 	if m.Kind == botapi.KindEphemeral {
 		hurry(&job)
 	}
@@ -118,7 +129,7 @@ func fallback(job *spool.NewJob, f *Fallback) (*spool.NewFallback, error) {
 		return nil, invalid("the fallback must go to the same chat as the call")
 	}
 	return &spool.NewFallback{
-		Method: second.Method, Params: second.Params, Weight: second.Weight, SafeToRepeat: second.SafeToRepeat,
+		Method: second.Method, Params: second.Params, Weight: second.Weight, SafeToRepeat: second.SafeToRepeat, Refs: second.Refs,
 	}, nil
 }
 
@@ -199,6 +210,9 @@ func check(o Options) error {
 	}
 	if o.OnUncertain != "" && !slices.Contains(spool.Policies(), o.OnUncertain) {
 		return invalid("%q is no policy: hold, resend, resend_marked or drop", cut(string(o.OnUncertain), 32))
+	}
+	if o.Replace && o.DedupeKey == "" {
+		return invalid("only the holder of a dedupe key can be replaced: give one")
 	}
 	if o.MaxAttempts < 0 {
 		return invalid("max_attempts is %d", o.MaxAttempts)

@@ -99,6 +99,12 @@ func (c *checker) place(b *Bot, r *jobRec) {
 	switch {
 	case r.state == Running && queued:
 		c.say("job %d is running and in the queue", r.ID)
+	case r.state == Pending && r.waiting():
+		if queued || !c.t.hasPlace(b, r) {
+			c.say("job %d waits for a result, queued: %v", r.ID, queued)
+		}
+	case r.state == Pending && r.Edits != "" && !c.t.hasLink(b, linkEdits, r.edits(), r.ID):
+		c.say("job %d edits a message that doesn't lead to it", r.ID)
 	case r.state == Pending && r.Order != 0 && !queued:
 		c.say("job %d is pending, but not in the queue", r.ID)
 	case r.state == Pending && r.Order == 0 && !timed:

@@ -32,6 +32,7 @@ func (s *Store) Retry(ctx context.Context, id int64) (Job, error) {
 		func(r *jobRec, _ int64) {
 			r.Attempts, r.ExpiresAt, r.NotBefore = 0, 0, 0
 			r.startOver()
+			r.By, r.Folded = 0, false
 			r.Force = true // a person has decided: an inactive chat is tried
 		})
 }
@@ -106,6 +107,9 @@ func (t *txn) decide(b *Bot, r *jobRec, to State, change func(*jobRec)) {
 	}
 	t.putParked(b, r)
 	t.tell(r.ID)
+	if to.Ended() {
+		t.tellWaiting(b, r.ID)
+	}
 }
 
 // vacate takes a job from where it stands, with its timers.
@@ -115,6 +119,7 @@ func (t *txn) vacate(b *Bot, r *jobRec) {
 	}
 	if r.state == Pending {
 		t.leaveQueue(b, r)
+		t.unlinkEdits(b, r)
 		t.del(bLive, liveKey(b.num, r.ID))
 		return
 	}

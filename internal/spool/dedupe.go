@@ -19,9 +19,10 @@ func (t *txn) keyHolder(b *Bot, name string) int64 {
 
 func keyValue(id, until int64) []byte { return newKey(16).u64(uint64(id)).u64(uint64(until)) }
 
-// freeKey lets a dedupe key go, unless an attempt may have reached Telegram.
+// freeKey lets a dedupe key go, unless an attempt may have reached Telegram or
+// another job stands for this one.
 func (t *txn) freeKey(b *Bot, r *jobRec) {
-	if r.Key == "" || r.Reply || r.MaybeSent {
+	if r.Key == "" || r.Reply || r.MaybeSent || r.By != 0 {
 		return
 	}
 	k := dedupeKey(b.num, r.Key)

@@ -39,6 +39,8 @@
 //	ready     bot, lane, order → chat, id: heads of open chats only
 //	key       bot, hash of a dedupe key → id, until
 //	          bot, half of a call's fingerprint, id → id, 0: its end is unread
+//	          bot, hash of a message or a job, id → id, 0: an edit of the message that
+//	          is queued, a job that waits for the other's result
 //	chat      bot, chat → ids, type, gates, activity *
 //	alias     bot, name → chat: every id and @name of a chat
 //
@@ -74,7 +76,7 @@
 //
 // A job stands in exactly one of live, parked and ended. It is running if and
 // only if run has it; else, if live, it is in queue, or in timer when its
-// not_before is still to come. ready holds for each chat that has no running
+// not_before is still to come, or linked in key when it waits for a result. ready holds for each chat that has no running
 // job the head of each lane whose gates are open. The counters in bots equal
 // the number of records per state. A test checks all of this after every
 // scenario.

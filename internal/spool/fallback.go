@@ -18,6 +18,7 @@ type NewFallback struct {
 	Params       json.RawMessage // as NewJob.Params
 	Weight       int             // as NewJob.Weight
 	SafeToRepeat bool
+	Refs         []Ref // as NewJob.Refs
 }
 
 // Fallback is the second call of a job as callers see it.
@@ -36,6 +37,7 @@ type fallbackRec struct {
 	Safe   bool      `cbor:"4,keyasint,omitempty"`
 	Used   bool      `cbor:"5,keyasint,omitempty"`
 	Said   *JobError `cbor:"6,keyasint,omitempty"` // what became of the first call
+	Refs   []refRec  `cbor:"7,keyasint,omitempty"`
 }
 
 func (f *NewFallback) record() *fallbackRec {
@@ -94,12 +96,14 @@ func (r *jobRec) lastError(met *JobError) *JobError {
 	return &both
 }
 
-// call is what is to be sent now: the job's own call, or its fallback.
+// call is what is to be sent now: the job's own call, or its fallback, with the
+// results of other jobs filled in.
 func (r *jobRec) call() (method string, params []byte) {
+	method, params = r.Method, r.Params
 	if r.Fallback != nil && r.Fallback.Used {
-		return r.Fallback.Method, r.Fallback.Params
+		method, params = r.Fallback.Method, r.Fallback.Params
 	}
-	return r.Method, r.Params
+	return method, fillIn(params, r.refs())
 }
 
 // payload is the number of bytes of all parameters.

@@ -79,6 +79,16 @@ type NewJob struct {
 	// Fallback is made once, in the job's place, when the call is rejected; nil: none.
 	Fallback *NewFallback
 
+	// Refs are the places in Params where results of other jobs go, in order. The
+	// call waits for them.
+	Refs []Ref
+	// Edits names the message that the call edits, in whatever way is the same for
+	// the same message; Deletes those that it deletes. See RefMark.
+	Edits   string
+	Deletes []string
+	// Replace: a pending job that holds the dedupe key gives way to this one.
+	Replace bool
+
 	Lane        Lane          // default Normal
 	NotBefore   time.Time     // zero: at once
 	ExpiresAt   time.Time     // zero: never

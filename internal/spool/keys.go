@@ -119,6 +119,7 @@ const (
 	timerGone                           // id = chat: more jobs of a dead chat to end
 	timerStale                          // id = seq: from now on it is of no use
 	timerLease                          // id = seq: its lease runs out
+	timerWaits                          // id = job: more wait for its result than fitted
 )
 
 func timerKey(at int64, kind timerKind, bot uint16, id uint64) key {

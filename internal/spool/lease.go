@@ -265,7 +265,9 @@ func (t *txn) replies(b *Bot, r *updateRec, jobs []NewJob) []Queued {
 }
 
 // freed reports whether the job's end has let its key go.
-func (r *jobRec) freed() bool { return r.state.Ended() && r.state != Done && !r.MaybeSent }
+func (r *jobRec) freed() bool {
+	return r.state.Ended() && r.state != Done && !r.MaybeSent && r.By == 0
+}
 
 // replyKey is the key of an update's n-th call, n counted from 1.
 func (r *updateRec) replyKey(i int) string {

@@ -26,7 +26,7 @@ type step struct {
 }
 
 func steps() *rapid.Generator[[]step] {
-	ops := []string{"enqueue", "enqueue", "enqueue", "claim", "claim", "claim", "settle", "settle", "settle", "decide", "sleep", "reopen", "intake", "lease", "finish", "hold", "hold", "end", "end", "session"}
+	ops := []string{"enqueue", "enqueue", "enqueue", "edit", "edit", "delete", "refer", "replace", "claim", "claim", "claim", "settle", "settle", "settle", "decide", "sleep", "reopen", "intake", "lease", "finish", "hold", "hold", "end", "end", "session"}
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 		return step{
 			Op: rapid.SampledFrom(ops).Draw(t, "op"), Chat: rapid.IntRange(0, 3).Draw(t, "chat"),
@@ -55,6 +55,13 @@ type model struct {
 	failed string
 	ends   map[string][]time.Time // per chat: when messages have reached it
 	weight map[int64]int
+
+	edits    map[int64]string // chat, message and method of edits
+	named    []int64          // jobs with a key of their own, name<id>
+	refs     map[int64]int64  // jobs that wait for the result of another
+	fallback map[int64]bool   // jobs with a fallback that is still to be made
+	maybe    map[int64]bool   // jobs that may have reached Telegram
+	holder   map[string]int64 // of keys that are replaced
 }
 
 func (m *model) fail(format string, args ...any) {
@@ -77,6 +84,13 @@ func (m *model) enqueue(s step) {
 	if s.Key {
 		j.DedupeKey = fmt.Sprint("key", s.N%3)
 	}
+	own := !s.Key && s.Safe
+	if own {
+		j.DedupeKey = fmt.Sprint("name", m.nth)
+	}
+	if s.N%5 == 0 {
+		j.Fallback = &spool.NewFallback{Method: "sendMessage", Params: j.Params, Weight: j.Weight, SafeToRepeat: j.SafeToRepeat}
+	}
 	q := m.f.enqueue(j)[0]
 	if q.Duplicate {
 		if _, known := m.states[q.Job.ID]; !known {
@@ -84,14 +98,22 @@ func (m *model) enqueue(s step) {
 		}
 		return
 	}
-	m.nth++
-	id := q.Job.ID
-	m.states[id], m.safe[id], m.chat[id], m.lane[id] = q.Job.State, s.Safe, j.Chat, j.Lane
-	m.weight[id] = j.Weight
-	m.place[id] = m.nth
+	id := m.accepted(q, j)
+	if m.fallback[id] = j.Fallback != nil; own {
+		m.named = append(m.named, id)
+	}
 	if s.Late && s.N > 0 {
 		m.place[id] = 0 // its place depends on when it becomes due: not compared
 	}
+}
+
+// accepted notes a new job.
+func (m *model) accepted(q spool.Queued, j spool.NewJob) int64 {
+	m.nth++
+	id := q.Job.ID
+	m.states[id], m.safe[id], m.chat[id], m.lane[id] = q.Job.State, j.SafeToRepeat, j.Chat, j.Lane
+	m.weight[id], m.place[id] = j.Weight, m.nth
+	return id
 }
 
 func (m *model) claim() {
@@ -114,6 +136,12 @@ func (m *model) claim() {
 		if st == spool.Pending && id != c.ID && older && m.chat[id] == m.chat[c.ID] && m.lane[id] == m.lane[c.ID] {
 			m.fail("job %d overtook job %d of its chat and lane", c.ID, id)
 		}
+	}
+	if m.waits(c.ID) {
+		m.fail("job %d goes without the result of job %d", c.ID, m.refs[c.ID])
+	}
+	if want := m.fallback[c.ID] && !m.maybe[c.ID]; c.CanFallBack != want {
+		m.fail("job %d can fall back: %v", c.ID, c.CanFallBack)
 	}
 	m.gates(c)
 	m.states[c.ID] = spool.Running
@@ -156,15 +184,19 @@ func (m *model) settle(s step) {
 	v := spool.Verdict{Reached: s.Safe}
 	switch s.N % 6 {
 	case 0, 1:
-		v.State = spool.Done
+		v.State, v.Result = spool.Done, []byte(`{"message_id":7}`)
 	case 2:
 		v.State, v.RetryAt = spool.Pending, time.Now().Add(time.Duration(s.Lane)*time.Second)
 	case 3:
 		v.State, v.GiveBack = spool.Pending, true
 	case 4:
 		v.State = spool.Uncertain
+		m.maybe[c.ID] = true
 	case 5:
 		v.State, v.Error = spool.Dead, &spool.JobError{Class: "rejected"}
+		if c.CanFallBack {
+			v.State, v.FallBack, m.fallback[c.ID] = spool.Pending, true, false
+		}
 	}
 	if _, err := m.f.bot.Settle(m.t.Context(), c, v); err != nil {
 		m.fail("settling job %d: %v", c.ID, err)
@@ -194,6 +226,7 @@ func (m *model) decide(s step) {
 			j, err = m.f.store.Resolve(m.t.Context(), id, spool.Resolution{Outcome: "resend"})
 		} else {
 			j, err = m.f.store.Retry(m.t.Context(), id)
+			m.fallback[id] = m.fallback[id] || err == nil && j.Fallback != nil
 		}
 	}
 	if !known && err == nil {
@@ -208,6 +241,7 @@ func (m *model) reopen() {
 	m.f.reopen()
 	for _, c := range m.claims {
 		m.reached(c.ID)
+		m.maybe[c.ID] = true
 		m.states[c.ID] = spool.Uncertain
 		if m.safe[c.ID] {
 			m.states[c.ID] = spool.Pending
@@ -256,6 +290,7 @@ func (m *model) inbox(s step) {
 
 func (m *model) compare() {
 	synctest.Wait()
+	m.results()
 	for id, want := range m.states {
 		j, err := m.f.store.Job(id)
 		if err != nil {
@@ -283,7 +318,8 @@ func TestStore_AgainstAModel(t *testing.T) {
 			m := &model{
 				t: t, f: f, states: map[int64]spool.State{}, safe: map[int64]bool{},
 				chat: map[int64]string{}, lane: map[int64]spool.Lane{}, place: map[int64]int{},
-				ends: map[string][]time.Time{}, weight: map[int64]int{}, talks: map[int64]spool.Session{},
+				ends: map[string][]time.Time{}, weight: map[int64]int{}, edits: map[int64]string{}, refs: map[int64]int64{},
+				fallback: map[int64]bool{}, maybe: map[int64]bool{}, holder: map[string]int64{}, talks: map[int64]spool.Session{},
 			}
 			for i, s := range list {
 				m.run(s)
@@ -303,6 +339,14 @@ func (m *model) run(s step) {
 	switch s.Op {
 	case "enqueue":
 		m.enqueue(s)
+	case "edit":
+		m.edit(s)
+	case "delete":
+		m.delete(s)
+	case "refer":
+		m.refer(s)
+	case "replace":
+		m.replace(s)
 	case "claim":
 		m.claim()
 	case "settle":

@@ -4,9 +4,18 @@ package spool
 type dueRec struct {
 	NotBefore int64 `cbor:"15,keyasint,omitempty"`
 	Created   int64 `cbor:"24,keyasint"`
+
+	Fallback *fallbackRec `cbor:"40,keyasint,omitempty"`
+	Refs     []refRec     `cbor:"41,keyasint,omitempty"`
 }
 
-func (r *dueRec) due() int64 { return max(r.Created, r.NotBefore) }
+// due is never for a job that waits for the result of another.
+func (r *dueRec) due() int64 {
+	if (&jobRec{Fallback: r.Fallback, Refs: r.Refs}).waiting() {
+		return never
+	}
+	return max(r.Created, r.NotBefore)
+}
 
 // oldestPending is since when the longest waiting pending or running job is
 // due, 0 when there is none. Ids ascend with time, so it is among the first; where

@@ -63,21 +63,36 @@ func (j *NewJob) check() error {
 		return fmt.Errorf("weight %d: %w", j.Weight, ErrInvalid)
 	case j.Fallback != nil && (j.Fallback.Method == "" || j.Fallback.Weight < 0 || j.Fallback.Weight > math.MaxUint8):
 		return fmt.Errorf("a fallback needs a method and a weight of a call: %w", ErrInvalid)
+	case j.Replace && j.DedupeKey == "":
+		return fmt.Errorf("only the holder of a dedupe key can be replaced: %w", ErrInvalid)
 	case len(j.Print) != 0 && len(j.Print) != PrintSize:
 		return fmt.Errorf("a fingerprint of %d bytes: %w", len(j.Print), ErrInvalid)
 	case len(j.DedupeKey) > 1024:
 		return fmt.Errorf("a dedupe key of %d bytes is longer than 1024: %w", len(j.DedupeKey), ErrInvalid)
 	}
-	return nil
+	if j.Fallback != nil {
+		if err := checkRefs(j.Fallback.Refs, j.Fallback.Params); err != nil {
+			return err
+		}
+	}
+	return checkRefs(j.Refs, j.Params)
 }
 
 // admissible checks what only the store can know before anything is written:
 // a call to an inactive chat is refused, unless it is forced, repeats a known
-// key, or is the one that may try after a week.
+// key, or is the one that may try after a week; so is one that names the result
+// of a job that doesn't exist.
 func (t *txn) admissible(b *Bot, jobs []NewJob) error {
+	keys := map[string]bool{} // of the jobs before, in the same posting
 	for i := range jobs {
 		j := &jobs[i]
-		if j.Force || t.keyHolder(b, j.DedupeKey) != 0 {
+		if t.keyHolder(b, j.DedupeKey) != 0 && t.replaced(b, j) == nil {
+			continue
+		}
+		if err := t.referable(b, j, keys); err != nil {
+			return err
+		}
+		if keys[j.DedupeKey] = true; j.Force {
 			continue
 		}
 		if c := t.chat(b, t.lookupChat(b, chatName(j.Chat))); c != nil && c.Gone != "" && t.now < c.GoneAt+int64(probeGoneAfter) {
@@ -90,7 +105,8 @@ func (t *txn) admissible(b *Bot, jobs []NewJob) error {
 // accept stores one checked call.
 func (t *txn) accept(b *Bot, j *NewJob) Queued {
 	t.markRead(b, j.Read)
-	if id := t.keyHolder(b, j.DedupeKey); id != 0 {
+	old := t.replaced(b, j)
+	if id := t.keyHolder(b, j.DedupeKey); id != 0 && old == nil {
 		if r, err := t.job(id); err == nil {
 			return Queued{Job: t.full(r).view(b.rec.Name, t.s.clock), Duplicate: true}
 		}
@@ -98,6 +114,9 @@ func (t *txn) accept(b *Bot, j *NewJob) Queued {
 		return Queued{Job: Job{ID: id, Bot: b.rec.Name, Method: j.Method, State: Done, DedupeKey: &j.DedupeKey, Lane: Normal, OnUncertain: PolicyHold}, Duplicate: true}
 	}
 	r := t.newRecord(b, j)
+	if old != nil && r.state != Dead {
+		t.takeOver(b, old, r)
+	}
 	if r.Key != "" {
 		t.put(bKey, dedupeKey(b.num, r.Key), keyValue(r.ID, r.KeyUntil))
 	}
@@ -138,6 +157,10 @@ func (t *txn) newRecord(b *Bot, j *NewJob) *jobRec {
 	if c.Gone != "" && !r.Force {
 		t.probeGone(b, no, c, r)
 	}
+	if r.Edits = j.Edits; len(j.refKeys()) > 0 {
+		t.referAll(b, j, r)
+	}
+	t.overtake(b, j, r)
 	if r.payload() > inlineMax {
 		k := bodyKey(r.ID)
 		t.put(bBody, k, seal(k, r.packBody()))
@@ -180,6 +203,11 @@ func (t *txn) place(b *Bot, r *jobRec) {
 		t.put(bTimer, timerKey(r.ExpiresAt, timerExpire, b.num, uint64(r.ID)), []byte{})
 	}
 	t.await(b, r)
+	taken := t.taken
+	t.taken = nil
+	for _, id := range taken {
+		t.tellWaiting(b, id)
+	}
 }
 
 // await puts a pending job where it waits: in its chat's queue, or with the
@@ -188,6 +216,16 @@ func (t *txn) await(b *Bot, r *jobRec) {
 	r.ChatNo = t.follow(b, r.ChatNo)
 	if t.chat(b, r.ChatNo) == nil { // brought back after its own queue was dropped
 		r.ChatNo, _ = t.internChat(b, "")
+	}
+	if err := t.lookForResults(b, r); err != nil {
+		t.end(b, r, Dead, t.waitsError(err))
+		return
+	}
+	t.linkEdits(b, r)
+	if r.waiting() {
+		t.putLive(b, r)
+		t.wait(b, r)
+		return
 	}
 	if r.NotBefore > t.now && r.Order == 0 {
 		t.putLive(b, r)

@@ -49,6 +49,10 @@ type jobRec struct {
 
 	// 40 and on: what goes beyond one call to one chat.
 	Fallback *fallbackRec `cbor:"40,keyasint,omitempty"`
+	Refs     []refRec     `cbor:"41,keyasint,omitempty"` // results of other jobs in Params
+	Edits    string       `cbor:"42,keyasint,omitempty"` // the message that it edits
+	By       int64        `cbor:"43,keyasint,omitempty"` // the job that superseded it
+	Folded   bool         `cbor:"44,keyasint,omitempty"` // By stands for it: whoever waits gets that one's end
 
 	state State // where it stands; not stored in the record
 }

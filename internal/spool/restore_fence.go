@@ -137,6 +137,8 @@ func holdLive(t *txn, r *recoveryRec) bool {
 // holdRestored holds a live job. Its key stays taken whatever is decided, since
 // the call may have been made.
 func (t *txn) holdRestored(b *Bot, job *jobRec) {
+	t.unwait(b, job)
+	t.unlinkEdits(b, job)
 	t.del(bLive, liveKey(b.num, job.ID))
 	job.state, job.MaybeSent = Held, true
 	job.HeldBy, job.HeldAt, job.Updated = HeldByRestore, t.now, t.now

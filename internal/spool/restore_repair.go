@@ -3,6 +3,7 @@ package spool
 import (
 	"encoding/binary"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -33,6 +34,11 @@ func holdStrays(t *txn, r *recoveryRec) bool {
 
 // hasPlace reports whether something leads to a pending job.
 func (t *txn) hasPlace(b *Bot, job *jobRec) bool {
+	for _, ref := range job.refs() {
+		if ref.With == "" {
+			return t.hasLink(b, linkWaits, strconv.FormatInt(ref.Job, 10), job.ID)
+		}
+	}
 	if job.Order != 0 {
 		return t.get(bQueue, queueKey(b.num, job.ChatNo, job.Lane, job.Order)) != nil
 	}
@@ -81,12 +87,25 @@ func queueAgain(t *txn, r *recoveryRec) bool {
 		}
 		switch {
 		case t.get(bRun, k) != nil: // Attach decides about it
+		case job.waiting():
+			t.waitAgain(b, job)
 		case job.Order == 0:
 			t.put(bTimer, timerKey(job.NotBefore, timerDue, b.num, uint64(job.ID)), []byte{})
 		default:
 			t.put(bQueue, queueKey(b.num, job.ChatNo, job.Lane, job.Order), queued{id: job.ID, weight: job.Weight, retryAt: job.RetryAt}.bytes())
 		}
 	})
+}
+
+// waitAgain lets a job wait for its results. What has ended meanwhile is looked
+// at once the bot is attached.
+func (t *txn) waitAgain(b *Bot, job *jobRec) {
+	t.wait(b, job)
+	for _, ref := range job.refs() {
+		if ref.With == "" {
+			t.put(bTimer, timerKey(t.now, timerWaits, b.num, uint64(ref.Job)), []byte{})
+		}
+	}
 }
 
 // ensureChat makes a chat's record where it is lost.

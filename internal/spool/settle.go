@@ -169,6 +169,9 @@ func (t *txn) leave(b *Bot, r *jobRec, from State, v Verdict) {
 	}
 	t.putParked(b, r)
 	t.tell(r.ID)
+	if r.state.Ended() && !r.Folded { // else once its successor stands
+		t.tellWaiting(b, r.ID)
+	}
 }
 
 // closeJob does what goes with a job's end, whatever the end is.
@@ -183,6 +186,7 @@ func (t *txn) closeJob(b *Bot, r *jobRec) {
 		t.freeKey(b, r)
 	}
 	r.HeldBy = ""
+	t.unlinkEdits(b, r)
 	t.dropFiles(r)
 	t.dropQueue(b, r.ChatNo)
 }
@@ -222,9 +226,12 @@ func (t *txn) end(b *Bot, r *jobRec, to State, why *JobError) {
 
 // leaveQueue takes a pending job from wherever it waits.
 func (t *txn) leaveQueue(b *Bot, r *jobRec) {
-	if r.Order != 0 {
+	switch {
+	case r.waiting():
+		t.unwait(b, r)
+	case r.Order != 0:
 		t.unline(b, r)
-	} else {
+	default:
 		t.dropTimer(timerKey(r.NotBefore, timerDue, b.num, uint64(r.ID)))
 	}
 }

@@ -20,6 +20,8 @@ type txn struct {
 	bots  map[*Bot]bool   // bots whose record is to be written back
 
 	writes int      // changes so far: a transition that fails after one is undone with its whole transaction
+	taken  []int64  // jobs whose place the record under way takes over
+	nested int      // how deep tellWaiting is in a chain of jobs
 	again  bool     // there is more to do than fits: run again at once
 	bytes  int      // payload written, to bound the transaction
 	after  []func() // run after the commit

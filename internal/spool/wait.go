@@ -14,8 +14,22 @@ func (s *Store) Job(id int64) (job Job, err error) {
 	return job, err
 }
 
+// Outcome reads a job, or the one that has taken its place.
+func (s *Store) Outcome(id int64) (job Job, err error) {
+	err = s.view(func(t *txn) error {
+		b, r, err := t.jobAndBot(id)
+		if err == nil {
+			b, r = t.successor(b, r)
+			job = t.full(r).view(b.Name(), t.s.clock)
+		}
+		return err
+	})
+	return job, err
+}
+
 // Wait returns the job when its state is neither pending nor running, or as it
-// is when ctx ends, with ctx's error.
+// is when ctx ends, with ctx's error. Of a job whose place another has taken it
+// is the other that is waited for.
 func (s *Store) Wait(ctx context.Context, id int64) (Job, error) {
 	return s.waitWhile(ctx, id, State.Open)
 }
@@ -28,20 +42,34 @@ func (s *Store) WaitAttempt(ctx context.Context, id int64) (Job, error) {
 }
 
 func (s *Store) waitWhile(ctx context.Context, id int64, waits func(State) bool) (Job, error) {
+	for {
+		job, moved, err := s.waitFor(ctx, id, waits)
+		if !moved {
+			return job, err
+		}
+		id = job.ID
+	}
+}
+
+// waitFor waits for one job, until it gives way to another that waits on.
+func (s *Store) waitFor(ctx context.Context, id int64, waits func(State) bool) (job Job, moved bool, err error) {
 	ch := make(chan struct{}, 1)
 	s.watch(id, ch)
 	defer s.unwatch(id, ch)
 	for {
-		job, err := s.Job(id)
+		job, err := s.Outcome(id)
 		if err != nil || !waits(job.State) {
-			return job, err
+			return job, false, err
+		}
+		if job.ID != id {
+			return job, true, nil
 		}
 		select {
 		case <-ch:
 		case <-ctx.Done():
-			return job, ctx.Err()
+			return job, false, ctx.Err()
 		case <-s.stop:
-			return job, ErrClosed
+			return job, false, ErrClosed
 		}
 	}
 }

@@ -34,6 +34,7 @@ func (t *txn) gates(b *Bot, r *jobRec) []Gate {
 		t.timeGate("not_before", r.NotBefore),
 		t.timeGate("retry", r.RetryAt),
 		t.orderGate(b, r),
+		t.waitsGate(r),
 	}
 	gates = append(gates, t.chatGates(b, r)...)
 	return append(gates,
@@ -57,7 +58,7 @@ func (t *txn) stateGate(name string, open bool, detail string, at int64) Gate {
 
 // orderGate says which job of the chat stands before this one.
 func (t *txn) orderGate(b *Bot, r *jobRec) Gate {
-	if r.state != Pending {
+	if r.state != Pending || r.waiting() {
 		return Gate{Name: "order", Open: true}
 	}
 	first, n := int64(0), 0
@@ -79,6 +80,23 @@ func (t *txn) orderGate(b *Bot, r *jobRec) Gate {
 		return Gate{Name: "order", Detail: fmt.Sprintf("%d jobs of this chat and lane go first, job %d is next", n, first)}
 	}
 	return Gate{Name: "order", Open: true}
+}
+
+// waitsGate says whose result is still to come.
+func (t *txn) waitsGate(r *jobRec) Gate {
+	if r.state == Pending {
+		for _, ref := range r.refs() {
+			if ref.With != "" {
+				continue
+			}
+			state := "gone"
+			if other, err := t.job(ref.Job); err == nil {
+				state = string(other.state)
+			}
+			return Gate{Name: "waits_for_job", Detail: fmt.Sprintf("waits for the message of job %d (%s), which is %s", ref.Job, ref.Key, state)}
+		}
+	}
+	return Gate{Name: "waits_for_job", Open: true}
 }
 
 func (t *txn) runningIn(b *Bot, chat uint32) (id int64) {

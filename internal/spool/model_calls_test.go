@@ -1,0 +1,120 @@
+package spool_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tgspool/tgspool/internal/spool"
+)
+
+// What the model knows of calls that have to do with others: edits that fold,
+// results that are waited for, keys whose holder is replaced.
+
+// takesOver notes that a job gives way to another, which gets its place.
+func (m *model) takesOver(id, by int64) {
+	m.states[id] = spool.Cancelled
+	if m.place[id] != 0 && m.place[id] < m.place[by] {
+		m.place[by] = m.place[id]
+	}
+	if m.place[id] == 0 {
+		m.place[by] = 0 // brought back by a person: its place isn't compared
+	}
+	if lane := slices.Index(spool.Lanes(), m.lane[id]); lane < slices.Index(spool.Lanes(), m.lane[by]) {
+		m.lane[by] = m.lane[id]
+	}
+	m.place[id] = 0
+}
+
+func (m *model) edit(s step) {
+	j := edit([]string{"editMessageText", "editMessageCaption"}[s.Lane%2], modelChats[s.Chat], s.N%2, fmt.Sprint(m.nth))
+	j.Lane = spool.Lanes()[s.Lane]
+	id := m.accepted(m.f.enqueue(j)[0], j)
+	what := j.Edits + j.Method
+	for _, old := range slices.Sorted(maps.Keys(m.edits)) {
+		if m.edits[old] == what && m.states[old] == spool.Pending {
+			m.takesOver(old, id)
+		}
+	}
+	m.edits[id] = what
+}
+
+func (m *model) delete(s step) {
+	j := message(modelChats[s.Chat], "")
+	j.Method, j.Weight, j.SafeToRepeat = "deleteMessage", 0, true
+	j.Deletes = []string{fmt.Sprint("/", modelChats[s.Chat], "/", s.N%2)}
+	m.accepted(m.f.enqueue(j)[0], j)
+	for old, what := range m.edits {
+		if strings.HasPrefix(what, j.Deletes[0]+"edit") && m.states[old] == spool.Pending {
+			m.states[old] = spool.Cancelled
+		}
+	}
+}
+
+func (m *model) replace(s step) {
+	j := message(modelChats[s.Chat], fmt.Sprint(m.nth))
+	j.DedupeKey, j.Replace, j.Lane = "replace"+modelChats[s.Chat], true, spool.Lanes()[s.Lane]
+	old, known := m.holder[j.DedupeKey]
+	replaces := known && m.states[old] == spool.Pending && !m.maybe[old]
+	q := m.f.enqueue(j)[0]
+	if q.Duplicate {
+		if replaces || q.Job.ID != old {
+			m.fail("job %d (%s) was not replaced, but job %d found", old, m.states[old], q.Job.ID)
+		}
+		return
+	}
+	id := m.accepted(q, j)
+	if replaces {
+		m.takesOver(old, id)
+	}
+	m.holder[j.DedupeKey] = id
+}
+
+func (m *model) refer(s step) {
+	if len(m.named) == 0 {
+		return
+	}
+	other := m.named[s.N%len(m.named)]
+	named, err := m.f.store.Job(other)
+	if err != nil {
+		m.fail("job %d: %v", other, err)
+		return
+	}
+	j := refer(modelChats[s.Chat], *named.DedupeKey)
+	j.Edits, j.Lane = "", spool.Lanes()[s.Lane]
+	q, err := m.f.bot.Enqueue(m.t.Context(), j)
+	if st := m.states[other]; st.Ended() && st != spool.Done {
+		if !errors.Is(err, spool.ErrInvalid) {
+			m.fail("a reference to job %d, which is %s: %v", other, st, err)
+		}
+		return
+	}
+	if err != nil {
+		m.fail("a reference to job %d, which is %s: %v", other, m.states[other], err)
+		return
+	}
+	id := m.accepted(q[0], j)
+	if m.states[other] != spool.Done {
+		m.refs[id], m.place[id] = other, 0
+	}
+}
+
+// waits reports whether a job waits for the result of another.
+func (m *model) waits(id int64) bool { _, waits := m.refs[id]; return waits }
+
+// results lets jobs go on whose results are there, or never will be.
+func (m *model) results() {
+	for _, id := range slices.Sorted(maps.Keys(m.refs)) {
+		switch st := m.states[m.refs[id]]; {
+		case m.states[id] != spool.Pending:
+		case st == spool.Done:
+			m.nth++
+			m.place[id] = m.nth
+			delete(m.refs, id)
+		case st.Ended():
+			m.states[id] = spool.Dead
+		}
+	}
+}
