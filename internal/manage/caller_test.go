@@ -121,3 +121,19 @@ func TestCaller_Fallback(t *testing.T) {
 		t.Errorf("detail %q", p.Detail)
 	}
 }
+
+// TestCaller_ReplacesItsOwnOnly: a job of somebody else's keeps its place and content.
+func TestCaller_ReplacesItsOwnOnly(t *testing.T) {
+	w := newWorld(t)
+	c := w.as(bell())
+	const keyed = `{"method":"sendMessage","chat":"me","params":{"text":"x"},"dedupe_key":"k","replace":true}`
+	others := into[spool.Job](t, w.post("/v1/bots/home/jobs", keyed), http.StatusCreated)
+	if got := into[spool.Job](t, c.post("/v1/bots/home/jobs", keyed), http.StatusOK); got.ID != others.ID || string(got.Params) != "null" {
+		t.Errorf("job %+v", got)
+	}
+	again := into[spool.Job](t, w.post("/v1/bots/home/jobs", keyed), http.StatusCreated)
+	waited := into[spool.Job](t, w.get(jobPath(others.ID)+"?wait=1ms"), http.StatusOK)
+	if plain := into[spool.Job](t, w.get(jobPath(others.ID)), http.StatusOK); waited.ID != again.ID || plain.State != spool.Cancelled {
+		t.Errorf("waited for: job %d, want %d; looked at: %s", waited.ID, again.ID, plain.State)
+	}
+}

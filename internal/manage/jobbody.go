@@ -2,6 +2,7 @@ package manage
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -221,8 +222,9 @@ func (a *api) build(r *http.Request, bot string, p posted) (spool.NewJob, error)
 		return spool.NewJob{}, err
 	}
 	who.apply(&p.options, time.Now())
-	p.options.Origin = origin(r)
+	p.options.Origin, p.options.OwnOnly = origin(r), who != nil
 	if f := p.fallback; f != nil {
+		f.method = cmp.Or(f.method, p.method)
 		if own, _ := f.chatID(); !own {
 			_, f.chat = p.chatID() // the chat of the first call
 		}

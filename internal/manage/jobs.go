@@ -168,7 +168,7 @@ func (a *api) showJob(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	job, err := a.await(r.Context(), n, wait)
-	return http.StatusOK, job, err
+	return http.StatusOK, callerOf(r).hide(job), err
 }
 
 // await returns the job when it is neither pending nor running, or as it is

@@ -55,6 +55,8 @@ type Options struct {
 
 	// Replace: a pending job that holds the dedupe key gives way to this one.
 	Replace bool
+	// OwnOnly: it must be of the same origin.
+	OwnOnly bool
 	// Verbatim: nothing in the parameters is meant for tgspool.
 	Verbatim bool
 	// Fallback is made once, in the same place, when the call is rejected.
@@ -99,6 +101,7 @@ func New(method string, params json.RawMessage, o Options) (spool.NewJob, error)
 		Origin:       o.Origin,
 		Force:        o.Force,
 		Replace:      o.Replace,
+		OwnOnly:      o.OwnOnly,
 	}
 	if job.Chat, err = queueOf(m, params, fields); err != nil {
 		return spool.NewJob{}, err

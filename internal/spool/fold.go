@@ -114,7 +114,7 @@ func (t *txn) replaced(b *Bot, j *NewJob) *jobRec {
 		return nil
 	}
 	r, err := t.liveJob(b, int64(u64at(v, 0)))
-	if err != nil || r.state != Pending || r.MaybeSent || r.Key != j.DedupeKey {
+	if err != nil || r.state != Pending || r.MaybeSent || r.Key != j.DedupeKey || j.OwnOnly && r.Origin != j.Origin {
 		return nil
 	}
 	return r

@@ -88,6 +88,8 @@ type NewJob struct {
 	Deletes []string
 	// Replace: a pending job that holds the dedupe key gives way to this one.
 	Replace bool
+	// OwnOnly: only one of the same origin does.
+	OwnOnly bool
 
 	Lane        Lane          // default Normal
 	NotBefore   time.Time     // zero: at once
