@@ -36,7 +36,7 @@ var rooms = map[string][]string{
 	"config":      {},
 	"telegramsim": {"botapi"},
 	"outbox":      {"botapi", "spool", "text"},
-	"wire":        {"spool"},
+	"wire":        {"botapi", "spool"},
 	"intake":      {"botapi", "gate", "spool"},
 	"handler":     {"botapi", "gate", "outbox", "spool", "text", "wire"},
 	"sender":      {"botapi", "gate", "spool"},

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -124,4 +125,27 @@ func TestFilesOfFedUpdatesAreKnown(t *testing.T) {
 	s.Feed(0, json.RawMessage(`{"message":{"message_id":1,"chat":{"id":5,"type":"private"},"date":1,"voice":{"duration":1,"file_id":"fedVoice","file_size":9}}}`))
 	must[message](t, s, "sendVoice", args{"chat_id": 5, "voice": "fedVoice"})
 	must[json.RawMessage](t, s, "getFile", args{"file_id": "fedVoice"})
+}
+
+// TestUpload_NamesAsLibrariesWriteThem: without quotes, with blanks and letters of
+// all countries, empty: a file all the same.
+func TestUpload_NamesAsLibrariesWriteThem(t *testing.T) {
+	for _, c := range []struct{ filename, want string }{
+		{"my photo.jpg", "my photo.jpg"}, {"фото (1).jpg", "фото (1).jpg"}, {`"a b.txt"`, "a b.txt"}, {`""`, ""},
+	} {
+		s := newSim(t, telegramsim.Options{})
+		body := "--b\r\nContent-Disposition:form-data;name=\"chat_id\"\r\n\r\n5\r\n" +
+			"--b\r\nContent-Disposition:form-data;name=\"document\";filename=" + c.filename + "\r\n\r\ncontents\r\n--b--\r\n"
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://b.invalid/bot"+token+"/sendDocument", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+		if got, err := send(s.Transport(), r); err != nil || !got.OK {
+			t.Fatalf("%s: %d %s %v", c.filename, got.Status, got.Description, err)
+		}
+		if files := s.Journal()[0].Files; len(files) != 1 || files[0].Name != c.want || files[0].Size != 8 {
+			t.Errorf("%s: %+v", c.filename, files)
+		}
+	}
 }

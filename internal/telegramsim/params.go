@@ -15,6 +15,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/tgspool/tgspool/internal/botapi"
 )
 
 const (
@@ -205,19 +207,20 @@ func (p *params) addJSON(text []byte) error {
 	return nil
 }
 
-// addMultipart reads the parts of a form. A part with a file name is a file;
-// one of type urlencoded holds parameters of its own.
+// addMultipart reads the parts of a form. A part with a file name, however that
+// is written, is a file; one of type urlencoded holds parameters of its own.
 func (p *params) addMultipart(parts *multipart.Reader) error {
 	for {
-		part, err := parts.NextPart()
+		part, err := parts.NextRawPart()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if _, params, _ := mime.ParseMediaType(part.Header.Get("Content-Disposition")); params["filename"] != "" {
-			if err := p.addFile(part); err != nil {
+		d := botapi.ParseDisposition(part.Header.Get("Content-Disposition"))
+		if d.IsFile {
+			if err := p.addFile(d, part); err != nil {
 				return err
 			}
 			continue
@@ -229,7 +232,7 @@ func (p *params) addMultipart(parts *multipart.Reader) error {
 		if part.Header.Get("Content-Type") == "application/x-www-form-urlencoded" {
 			err = p.addForm(string(text))
 		} else {
-			err = p.add(part.FormName(), string(text))
+			err = p.add(d.Name, string(text))
 		}
 		if err != nil {
 			return err
@@ -238,7 +241,7 @@ func (p *params) addMultipart(parts *multipart.Reader) error {
 }
 
 // addFile reads one upload to its end, hashing as it goes.
-func (p *params) addFile(part *multipart.Part) error {
+func (p *params) addFile(d botapi.Disposition, part *multipart.Part) error {
 	if len(p.uploads) >= maxFiles {
 		return errTooLarge
 	}
@@ -246,12 +249,12 @@ func (p *params) addFile(part *multipart.Part) error {
 	if _, err := io.Copy(keep, part); err != nil {
 		return err
 	}
-	name := part.FormName()
+	name := d.Name
 	if _, ok := p.uploads[name]; ok {
 		return nil
 	}
 	up := &upload{
-		field: name, name: part.FileName(), mime: part.Header.Get("Content-Type"),
+		field: name, name: d.File, mime: part.Header.Get("Content-Type"),
 		size: keep.size, sha256: hex.EncodeToString(keep.sum.Sum(nil)),
 	}
 	if keep.size <= maxKeptFile {
