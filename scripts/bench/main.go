@@ -45,6 +45,7 @@ var cases = []struct {
 	{"behind", (*bench).behind},
 	{"million", (*bench).million},
 	{"broadcast", (*bench).broadcast},
+	{"endpoint", (*bench).endpoint},
 	{"idle", (*bench).idle},
 	{"size", (*bench).size},
 }

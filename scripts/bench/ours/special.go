@@ -21,6 +21,8 @@ func (o *ours) Do(r kit.Request) (kit.Reply, error) {
 		return o.cycleBehind(r)
 	case "path":
 		return o.path(r)
+	case "wake":
+		return o.wake(r)
 	case "claim":
 		return o.claims(r)
 	case "schedule":
