@@ -100,6 +100,7 @@ type api struct {
 	backupError func() string
 	stuck       func() string
 	metrics     *Metrics
+	hub         *hub
 }
 
 // New returns the handler of the management API.
@@ -118,6 +119,7 @@ func New(c Config) http.Handler {
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
+	a.hub = &hub{a: a, all: map[*listener]struct{}{}}
 	return a.routes()
 }
 
@@ -160,6 +162,7 @@ func (a *api) routes() http.Handler {
 	} {
 		mux.Handle(pattern, a.serve(do))
 	}
+	mux.HandleFunc("GET /v1/events", a.events)
 	mux.HandleFunc("GET /healthz", a.healthz)
 	mux.HandleFunc("GET /readyz", a.readyz)
 	if a.metrics != nil {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,13 +25,24 @@ var started = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // bots stands in for the daemon.
 type bots struct {
 	names []string
-	views map[string]manage.View
 	chats map[string]string
+
+	mu    sync.Mutex // guards views
+	views map[string]manage.View
+}
+
+// set changes how a bot looks.
+func (b *bots) set(name string, v manage.View) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.views[name] = v
 }
 
 func (b *bots) Names() []string { return b.names }
 
 func (b *bots) View(name string) (manage.View, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	v, ok := b.views[name]
 	return v, ok
 }

@@ -55,6 +55,7 @@ func (t *txn) internChat(b *Bot, name string) (uint32, *chatRec) {
 	no, c := b.rec.ChatNo, &chatRec{Name: name}
 	t.put(bAlias, nameKey(b.num, name), binary.BigEndian.AppendUint32(nil, no))
 	t.touchChat(b, no, c)
+	t.changedChat(b, c)
 	return no, c
 }
 
@@ -199,6 +200,7 @@ func (t *txn) migrate(b *Bot, no uint32, c *chatRec, to int64) error {
 	if from, ok := chatID(old); ok {
 		t.moveSessions(b, from, to)
 	}
+	t.changedChat(b, c)
 	return nil
 }
 
@@ -209,12 +211,14 @@ func (t *txn) deactivate(b *Bot, no uint32, c *chatRec, reason string) {
 	}
 	c.Gone = reason
 	t.touchChat(b, no, c)
+	t.changedChat(b, c)
 }
 
 func (t *txn) activate(b *Bot, no uint32, c *chatRec) {
 	if c.Gone != "" {
 		c.Gone, c.GoneAt = "", 0
 		t.touchChat(b, no, c)
+		t.changedChat(b, c)
 	}
 }
 

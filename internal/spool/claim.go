@@ -200,6 +200,7 @@ func (t *txn) hand(b *Bot, r *jobRec, run *runRec) {
 	b.parked = slices.Clone(b.parked[1:])
 	full := *t.full(r)
 	full.Attempts, full.SentChat, full.Updated = run.Attempt, run.Chat, t.now
+	t.changedJob(b, &full)
 	full.Method, full.Params = full.call()
 	claim := &Claim{
 		Job: full.view(b.rec.Name, t.s.clock), Chat: run.Chat, Weight: int(r.Weight),

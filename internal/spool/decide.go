@@ -100,6 +100,7 @@ func (t *txn) decide(b *Bot, r *jobRec, to State, change func(*jobRec)) {
 	}
 	r.state = to
 	t.count(b, from, to)
+	t.changedJob(b, r)
 	if to == Held {
 		r.HeldBy, r.HeldAt = HeldByUser, t.now
 	} else {
@@ -144,6 +145,7 @@ func (t *txn) bringBack(b *Bot, r *jobRec, from State) {
 	r.state = Pending
 	t.holdKey(b, r)
 	t.count(b, from, Pending)
+	t.changedJob(b, r)
 	if r.ExpiresAt != 0 {
 		t.put(bTimer, timerKey(r.ExpiresAt, timerExpire, b.num, uint64(r.ID)), []byte{})
 	}

@@ -84,6 +84,7 @@ func (t *txn) takeIn(b *Bot, u *NewUpdate, taken *Taken) {
 		taken.Stored++
 		r.state = UpdateOpen
 		t.countUpdate(b, "", UpdateOpen)
+		t.changedUpdate(b, r)
 		t.putOpen(b, r)
 		t.lineIn(b, r)
 		if r.StaleAt != 0 {
@@ -153,6 +154,7 @@ func (t *txn) putOpen(b *Bot, r *updateRec) {
 func (t *txn) open(b *Bot, r *updateRec, from UpdateState) {
 	r.state, r.Updated = UpdateOpen, t.now
 	t.countUpdate(b, from, UpdateOpen)
+	t.changedUpdate(b, r)
 	if from == UpdateLeased {
 		t.ran(b, r, UpdateOpen)
 	}
@@ -187,6 +189,7 @@ func (t *txn) shelve(b *Bot, r *updateRec, from, to UpdateState) {
 	}
 	r.state, r.Updated, r.NextAt = to, t.now, 0
 	t.countUpdate(b, from, to)
+	t.changedUpdate(b, r)
 	if from == UpdateLeased {
 		t.ran(b, r, to)
 	}

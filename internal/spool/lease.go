@@ -153,6 +153,7 @@ func (t *txn) claimUpdate(b *Bot, w *updateWaiter, k, v []byte) *Lease {
 func (t *txn) leaseOf(b *Bot, r *updateRec, lease *leaseRec) *Lease {
 	full := *t.fullUpdate(b, r)
 	full.state, full.Attempts = UpdateLeased, lease.Attempt
+	t.changedUpdate(b, &full)
 	return &Lease{
 		Update: full.view(t.s.clock), ChatID: r.ChatID, UserID: r.UserID, Replayed: r.Replays > 0, Fresh: r.Fresh,
 		Waited: time.Duration(t.now - r.Received), Until: t.s.clock.at(lease.Until), Session: t.sessionOf(b, r), token: lease.Token, bot: b,

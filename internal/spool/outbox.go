@@ -192,6 +192,7 @@ func laneOr(l Lane) Lane {
 func (t *txn) place(b *Bot, r *jobRec) {
 	if r.state == Dead {
 		t.count(b, "", Dead)
+		t.changedJob(b, r)
 		t.freeKey(b, r)
 		t.dropFiles(r)
 		t.putParked(b, r)
@@ -199,6 +200,7 @@ func (t *txn) place(b *Bot, r *jobRec) {
 	}
 	r.state = Pending
 	t.count(b, "", Pending)
+	t.changedJob(b, r)
 	if r.ExpiresAt != 0 {
 		t.put(bTimer, timerKey(r.ExpiresAt, timerExpire, b.num, uint64(r.ID)), []byte{})
 	}

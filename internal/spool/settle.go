@@ -116,6 +116,7 @@ func (t *txn) learn(b *Bot, r *jobRec, v Verdict) {
 	if until := t.s.clock.ns(v.ChatCooldown); until > c.Cooldown {
 		c.Cooldown = until
 		t.touchChat(b, r.ChatNo, c)
+		t.changedChat(b, c)
 	}
 	if v.State == Done {
 		t.replied(b, r)
@@ -140,6 +141,7 @@ func (t *txn) requeue(b *Bot, r *jobRec, v Verdict) {
 	r.RetryAt = t.s.clock.ns(v.RetryAt)
 	r.state = Pending
 	t.count(b, Running, Pending)
+	t.changedJob(b, r)
 	t.await(b, r)
 }
 
@@ -154,6 +156,7 @@ func (t *txn) leave(b *Bot, r *jobRec, from State, v Verdict) {
 	t.del(bLive, liveKey(b.num, r.ID))
 	r.state = v.State
 	t.count(b, from, v.State)
+	t.changedJob(b, r)
 	switch v.State { //nolint:exhaustive // all others are ends
 	case Uncertain:
 		r.DecideBy = t.now + int64(b.cfg.Limits.UncertainFor)

@@ -67,6 +67,7 @@ type Store struct {
 
 	health  health
 	trouble trouble
+	feeds   feeds
 	past    past // what has been recovered, and the snapshots
 
 	mu      sync.RWMutex
