@@ -63,7 +63,7 @@ func (b *bench) idle() error {
 		return err
 	}
 	defer stop()
-	cmd, err := b.daemon(path, base)
+	cmd, err := b.daemon(path, base, "")
 	if err != nil {
 		return err
 	}
@@ -114,10 +114,10 @@ func simulator(polls chan<- struct{}) (base string, stop func(), err error) {
 	}, nil
 }
 
-// daemon starts the program with one bot.
-func (b *bench) daemon(path, base string) (*exec.Cmd, error) {
-	dir := filepath.Join(b.dir, "daemon")
-	if err := os.Mkdir(dir, 0o700); err != nil {
+// daemon starts the program with one bot and more settings of it.
+func (b *bench) daemon(path, base, more string) (*exec.Cmd, error) {
+	dir, err := os.MkdirTemp(b.dir, "daemon")
+	if err != nil {
 		return nil, err
 	}
 	settings := fmt.Sprintf(`
@@ -128,7 +128,7 @@ listen = ["unix:%[1]s/tgspool.sock"]
 [bots.bench]
 token_file = "%[1]s/token"
 api_base = "%[2]s"
-`, dir, base)
+%[3]s`, dir, base, more)
 	for name, text := range map[string]string{"tgspool.toml": settings, "token": token + "\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			return nil, err

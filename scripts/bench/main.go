@@ -46,6 +46,7 @@ var cases = []struct {
 	{"million", (*bench).million},
 	{"broadcast", (*bench).broadcast},
 	{"endpoint", (*bench).endpoint},
+	{"handlers", (*bench).handlers},
 	{"idle", (*bench).idle},
 	{"size", (*bench).size},
 }

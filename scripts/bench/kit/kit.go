@@ -35,6 +35,8 @@ type Reply struct {
 	Written int64         // bytes handed to write calls (wchar)
 	Flushes int64         // where the contestant counts them
 	P50     time.Duration // of one operation, where it is measured
+	Commit  time.Duration // the median of a commit, where it is measured
+	Own     time.Duration // of it: what the contestant only waits for
 	Err     string
 }
 
@@ -136,7 +138,7 @@ func (s *server) serve(r Request) (Reply, error) {
 	if own.Flushes != 0 {
 		reply.Flushes, reply.Took = own.Flushes, own.Took
 	}
-	reply.P50 = own.P50
+	reply.P50, reply.Commit, reply.Own = own.P50, own.Commit, own.Own
 	return reply, err
 }
 

@@ -124,7 +124,7 @@ func (o *ours) enqueue(i int64, key bool) (int64, error) {
 // Drain has the sender send until n jobs are done.
 func (o *ours) Drain(workers, n int, limit time.Duration) (int, error) {
 	enough := make(chan struct{})
-	w := &wire{at: func(call int64) {
+	w := &telegram{at: func(call int64) {
 		if call == int64(n) {
 			close(enough)
 		}
@@ -143,7 +143,7 @@ func (o *ours) Drain(workers, n int, limit time.Duration) (int, error) {
 
 // send starts the sender on a wire. Stop returns when all that it has sent is
 // settled on disk.
-func (o *ours) send(workers int, w *wire) (stop func() error, err error) {
+func (o *ours) send(workers int, w *telegram) (stop func() error, err error) {
 	tok, err := botapi.ParseToken(token)
 	if err != nil {
 		return nil, err

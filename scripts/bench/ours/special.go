@@ -23,6 +23,8 @@ func (o *ours) Do(r kit.Request) (kit.Reply, error) {
 		return o.path(r)
 	case "wake":
 		return o.wake(r)
+	case "reply":
+		return o.reply(r)
 	case "claim":
 		return o.claims(r)
 	case "schedule":
@@ -36,7 +38,7 @@ func (o *ours) Do(r kit.Request) (kit.Reply, error) {
 // cycle sends jobs one after the other: each is queued, claimed, sent and
 // completed before the next one comes.
 func (o *ours) cycle(r kit.Request) (kit.Reply, error) {
-	stop, err := o.send(r.Workers, &wire{})
+	stop, err := o.send(r.Workers, &telegram{})
 	if err != nil {
 		return kit.Reply{}, err
 	}
@@ -56,7 +58,7 @@ func (o *ours) cycle(r kit.Request) (kit.Reply, error) {
 // cycleBehind does the same where a long queue waits: each round queues one job,
 // and lets one call out, whose completion claims the next.
 func (o *ours) cycleBehind(r kit.Request) (kit.Reply, error) {
-	w := &wire{step: make(chan struct{})}
+	w := &telegram{step: make(chan struct{})}
 	calling := make(chan struct{}, 1)
 	w.at = func(int64) { calling <- struct{}{} }
 	stop, err := o.send(1, w)
@@ -82,7 +84,7 @@ func (o *ours) path(r kit.Request) (kit.Reply, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	p := pipeline{o: o, sent: make(chan struct{}, r.N), replies: make(chan int64, r.N+1)}
-	stop, err := o.send(r.Workers, &wire{at: func(int64) { p.sent <- struct{}{} }})
+	stop, err := o.send(r.Workers, &telegram{at: func(int64) { p.sent <- struct{}{} }})
 	if err != nil {
 		return kit.Reply{}, err
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/tgspool/tgspool/scripts/bench/kit"
 )
 
-// wire is Telegram at no distance: every call is answered at once, with a
+// telegram is Telegram at no distance: every call is answered at once, with a
 // message as Telegram would send it back.
-type wire struct {
+type telegram struct {
 	calls atomic.Int64
 	// step, when set, holds each call back until it is received from.
 	step chan struct{}
@@ -22,7 +22,7 @@ type wire struct {
 }
 
 // RoundTrip answers one request.
-func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *telegram) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	_ = r.Body.Close()
 	if err != nil {
