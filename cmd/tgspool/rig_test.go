@@ -42,6 +42,7 @@ type rig struct {
 	settings string
 	store    string
 	log      *os.File
+	env      []string // of the daemon, beside PATH
 	sim      *telegramsim.Sim
 	client   *http.Client // of the daemon's socket
 	daemon   *running
@@ -175,7 +176,7 @@ func (r *rig) start() {
 	r.t.Helper()
 	d := &running{cmd: exec.Command(r.binary, "run", "--config", r.settings), ended: make(chan struct{})}
 	d.cmd.Stdout, d.cmd.Stderr = r.log, r.log
-	d.cmd.Env = []string{"PATH=/usr/bin:/bin"}
+	d.cmd.Env = append([]string{"PATH=/usr/bin:/bin"}, r.env...)
 	if err := d.cmd.Start(); err != nil {
 		r.t.Fatalf("starting the daemon: %v", err)
 	}
