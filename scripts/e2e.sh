@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # End to end with the real binary: the kill test with more rounds than in
-# `make test`, then the demo, which checks itself against the simulator's record,
-# then power cuts at random moments of a recorded run.
+# `make test`, conversations with handlers of all kinds, the demo, which checks
+# itself against the simulator's record, and power cuts at random moments of a
+# recorded run.
 # It says what it ran, and a test that isn't there is a failure, not a pass.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,6 +13,9 @@ tests=$(grep '^TestKill' <<<"$listed") || { echo "e2e: no TestKill… found" >&2
 # shellcheck disable=SC2086 # one name a word
 echo "== kill test, TGSPOOL_KILLS=$TGSPOOL_KILLS:" $tests
 go test -count=1 -timeout 15m -run '^TestKill' ./cmd/... ./internal/... | grep -v -e 'no test files' -e 'no tests to run'
+
+echo "== conversations"
+TGSPOOL_REPORT_SECONDS=20 go test -count=1 -timeout 15m -run '^TestConversation' ./cmd/tgspool
 
 echo "== demo"
 result=$(bin/tgspool demo --json)

@@ -1,125 +1,21 @@
 package main_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
-)
 
-// talk is a rig whose bot has handlers of its own, and the calls that have
-// arrived so far.
-type talk struct {
-	*rig
-
-	ctx context.Context
-}
-
-// newTalk starts a daemon with handlers; in their text DIR is a folder for notes.
-func newTalk(t *testing.T, handlers string, env ...string) *talk {
-	t.Helper()
-	k := &talk{rig: newRig(t, build(t), 1)}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
-	k.ctx = ctx
-	text, err := os.ReadFile(k.settings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, _, _ := strings.Cut(string(text), "[[bots.kill.handlers]]")
-	handlers = strings.ReplaceAll(handlers, "[[h]]", "[[bots.kill.handlers]]")
-	handlers = strings.ReplaceAll(handlers, "@tgspool", k.binary+" --config "+k.settings)
-	handlers = strings.ReplaceAll(handlers, "DIR", k.dir)
-	if err := os.WriteFile(k.settings, []byte(head+handlers), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	k.env = env
-	k.start()
-	k.ready()
-	return k
-}
-
-// wait waits until something holds.
-func (k *talk) wait(what string, ok func() bool) {
-	k.t.Helper()
-	k.until(k.ctx, "to the point where "+what, ok)
-}
-
-// calls are the calls to a chat that had an effect, as "method text".
-func (k *talk) calls(chat int64) (list []string) {
-	for _, a := range k.sim.Journal() {
-		if a.ChatID == chat && a.Effect && a.Method != "sendChatAction" {
-			list = append(list, a.Method+" "+a.Text)
-		}
-	}
-	return list
-}
-
-// wantCalls waits until a chat has got these calls, and no others.
-func (k *talk) wantCalls(chat int64, want ...string) {
-	k.t.Helper()
-	k.wait(fmt.Sprintf("chat %d has got %q", chat, want), func() bool { return len(k.calls(chat)) >= len(want) })
-	if got := k.calls(chat); !slices.Equal(got, want) {
-		k.fatal("chat %d has got %q, want %q", chat, got, want)
-	}
-}
-
-// shown is an update as inbox show has it.
-type shown struct {
-	Seq      int64   `json:"seq"`
-	State    string  `json:"state"`
-	Attempts int     `json:"attempts"`
-	Error    *string `json:"error"`
-	Output   *string `json:"output"`
-}
-
-func (k *talk) show(seq int64) (u shown) {
-	k.t.Helper()
-	if out := k.command(k.ctx, "inbox", "show", fmt.Sprint(seq), "--json"); json.Unmarshal([]byte(out), &u) != nil {
-		return u // not there yet
-	}
-	return u
-}
-
-// wantUpdate waits until an update is as it should be.
-func (k *talk) wantUpdate(seq int64, state, why string) shown {
-	k.t.Helper()
-	k.wait(fmt.Sprintf("update %d is %s", seq, state), func() bool { return k.show(seq).State == state })
-	u := k.show(seq)
-	if got := text(u.Error); !strings.Contains(got, why) || why == "" && got != "" {
-		k.fatal("update %d is %s: %q, want %q", seq, state, got, why)
-	}
-	return u
-}
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-// note reads a file that programs write to.
-func (k *talk) note(name string) []string {
-	b, err := os.ReadFile(filepath.Join(k.dir, name))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		k.t.Fatal(err)
-	}
-	return strings.Fields(string(b))
-}
-
-const (
-	ada = 8_100_000_001
-	bob = 8_100_000_002
+	"github.com/tgspool/tgspool/internal/telegramsim"
 )
 
 // badPrograms are programs that go wrong, each by its command, and what becomes
@@ -185,24 +81,6 @@ func TestConversation_BadProgramsInTheUnit(t *testing.T) {
 	})
 	k := newTalk(t, badSettings(), "TGSPOOL_EXEC_SOCKET="+path)
 	k.playBadPrograms()
-}
-
-// unitInstance is what systemd does for a connection.
-func unitInstance(binary string, conn net.Conn) {
-	defer func() { _ = conn.Close() }()
-	unix, ok := conn.(*net.UnixConn)
-	if !ok {
-		return
-	}
-	file, err := unix.File()
-	if err != nil {
-		return
-	}
-	defer func() { _ = file.Close() }()
-	instance := exec.Command(binary, "exec-handler")
-	instance.Stdin = file
-	instance.Env = []string{"PATH=/usr/bin:/bin"}
-	_ = instance.Run() // the daemon hears how it went
 }
 
 // playBadPrograms starts each of them and looks at what became of it, and at its
@@ -363,4 +241,128 @@ attempts = 2
 	}
 	k.command(k.ctx, "inbox", "replay", "2")
 	k.wantCalls(ada, "sendMessage ate apple", "sendMessage ate pear", "sendMessage ate poison")
+}
+
+// reportSeconds is how long the report of TestConversation_Report takes.
+func reportSeconds(t *testing.T) int { return number(t, "TGSPOOL_REPORT_SECONDS", 4) }
+
+// TestConversation_Report: a slow report with an ack, edits that tell how far it
+// is, and a kill in the middle. The user gets one message, which becomes the
+// report.
+func TestConversation_Report(t *testing.T) {
+	k := newTalk(t, fmt.Sprintf(`
+[[h]]
+name = "report"
+match = { command = "/report" }
+exec = ["/bin/sh", "-c", '''
+for part in 25 50 75; do
+  @tgspool call editMessageText "{\"chat_id\":$TGSPOOL_CHAT_ID,\"message_id\":{\"\$job\":\"ack:$TGSPOOL_UPDATE_ID\"},\"text\":\"$part %%\"}" >> DIR/calls 2>&1
+  echo "$TGSPOOL_ATTEMPT:$part" >> DIR/parts
+  sleep %g
+done
+echo "the report of attempt $TGSPOOL_ATTEMPT"''']
+allow_from = ["*"]
+typing = true
+ack = "one moment"
+timeout = "1m"
+`, float64(reportSeconds(t))/3))
+	k.sim.FeedText(ada, ada, "/report")
+	k.wait("half of it is done", func() bool { return slices.Contains(k.note("parts"), "1:50") })
+	k.kill()
+	k.start()
+	k.ready()
+	k.wait("the report is there", func() bool {
+		return slices.Contains(k.calls(ada), "editMessageText the report of attempt 2")
+	})
+	u := k.wantUpdate(1, "handled", "")
+	if u.Attempts != 2 {
+		t.Errorf("after %d attempts", u.Attempts)
+	}
+	var id int64
+	for _, a := range k.sim.Journal() {
+		switch {
+		case a.ChatID != ada || !a.Effect:
+		case a.Method == "sendMessage" && id != 0:
+			k.fatal("there is a second message, %q; the calls were %q", a.Text, k.calls(ada))
+		case a.Method == "sendMessage":
+			id = a.MessageID
+		case a.Method == "editMessageText" && a.MessageID != id:
+			t.Errorf("%q edits message %d, not %d", a.Text, a.MessageID, id)
+		}
+	}
+	got := k.calls(ada)
+	if got[0] != "sendMessage one moment" || !slices.Contains(got, "editMessageText 25 %") || !slices.Contains(got, "editMessageText 75 %") {
+		t.Errorf("the calls were %q; the program's said %q", got, k.note("calls"))
+	}
+	typed := slices.ContainsFunc(k.sim.Journal(), func(a telegramsim.Arrival) bool {
+		return a.Method == "sendChatAction" && a.ChatID == ada
+	})
+	if !typed {
+		t.Error("nobody was seen typing")
+	}
+
+	// Where the edit is refused, the text is sent afresh.
+	k.sim.AddFault(telegramsim.Fault{Chat: bob, Method: "editMessageText", Kind: telegramsim.FaultCode, Code: 400, Body: "Bad Request: message to edit not found"})
+	k.sim.FeedText(bob, bob, "/report")
+	k.wait("the report is sent afresh", func() bool {
+		return slices.Contains(k.calls(bob), "sendMessage the report of attempt 1")
+	})
+}
+
+// TestConversation_ManyChats: a thousand chats at once, each in order, each
+// answered once.
+func TestConversation_ManyChats(t *testing.T) {
+	const chats, each = 1000, 3
+	var mu sync.Mutex
+	busy, wrong := map[int64]bool{}, 0
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var u struct {
+			Message struct {
+				Chat struct {
+					ID int64 `json:"id"`
+				} `json:"chat"`
+				Text string `json:"text"`
+			} `json:"message"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&u); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		chat := u.Message.Chat.ID
+		mu.Lock()
+		if busy[chat] {
+			wrong++
+		}
+		busy[chat] = true
+		mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		defer func() {
+			mu.Lock()
+			busy[chat] = false
+			mu.Unlock()
+			_ = json.NewEncoder(w).Encode(map[string]any{"method": "sendMessage", "chat_id": chat, "text": "re " + u.Message.Text})
+		}()
+	}))
+	defer app.Close()
+	k := newTalk(t, "[[h]]\nname = \"app\"\nwebhook = \""+app.URL+"\"\nmax_connections = 32\n")
+	for n := range each {
+		for chat := range chats {
+			k.sim.FeedText(ada+int64(chat), ada+int64(chat), fmt.Sprint(n))
+		}
+	}
+	k.wait("all have been answered", func() bool { return len(k.sim.Journal()) >= chats*each })
+	got := map[int64][]string{}
+	for _, a := range k.sim.Journal() {
+		if a.Method == "sendMessage" {
+			got[a.ChatID] = append(got[a.ChatID], a.Text)
+		}
+	}
+	for chat := range chats {
+		if list := got[ada+int64(chat)]; !slices.Equal(list, []string{"re 0", "re 1", "re 2"}) {
+			t.Errorf("chat %d has got %q", chat, list)
+		}
+	}
+	if wrong > 0 {
+		t.Errorf("%d times two updates of one chat were under way", wrong)
+	}
 }
