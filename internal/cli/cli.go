@@ -88,7 +88,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.socket, "socket", "", "the daemon's `socket` (default $TGSPOOL_SOCKET, else the settings')")
 	root.AddCommand(
 		a.runCommand(), a.demoCommand(), a.demoHandlerCommand(), a.simulateCommand(), a.sendCommand(), a.callCommand(), a.statusCommand(), a.watchCommand(),
-		a.queueCommand(), a.inboxCommand(), a.chatCommand(), a.dbCommand(), a.configCommand(), a.reloadCommand(), a.versionCommand(), a.docsCommand(),
+		a.queueCommand(), a.inboxCommand(), a.chatCommand(), a.sessionCommand(), a.dbCommand(), a.configCommand(), a.reloadCommand(), a.versionCommand(), a.docsCommand(),
 		a.setupCommand(), a.tokenCommand(), a.clientCommand(), a.tryCommand(), a.execHandlerCommand(),
 	)
 	root.SetOut(a.out)

@@ -11,10 +11,10 @@ import (
 // argument of a process can hold it.
 const mask = "\x00"
 
-var negative = regexp.MustCompile(`^-[0-9]+$`)
+var negative = regexp.MustCompile(`^-[0-9]+(:[A-Za-z0-9_]+)?$`)
 
-// maskNegative lets chat ids of groups, which are negative, pass where the
-// parser would see flags. A number that is the value of the flag before it
+// maskNegative lets chat ids of groups, which are negative, and keys of sessions
+// pass where the parser would see flags. A number that is the value of the flag before it
 // needs no help.
 func maskNegative(root *cobra.Command, args []string) []string {
 	out := make([]string, len(args))

@@ -231,6 +231,8 @@ type triedJSON struct {
 	Output   string      `json:"output"`
 	Calls    []triedCall `json:"calls"`
 
+	Session json.RawMessage `json:"session"` // null: it would stay as it is
+
 	webhook bool
 }
 
@@ -244,7 +246,7 @@ func (a *app) printTried(route handler.RouteConfig, t handler.Tried) error {
 	shown := triedJSON{
 		Handler: route.Name, State: string(t.State), Ran: t.Ran, Seconds: t.Took.Seconds(),
 		Output: strings.ToValidUTF8(string(t.Stdout), "\ufffd"), Calls: []triedCall{},
-		webhook: route.Webhook != "",
+		Session: t.Session, webhook: route.Webhook != "",
 	}
 	if t.Reason != "" {
 		shown.Error = &t.Reason
@@ -297,6 +299,9 @@ func (a *app) showTried(t triedJSON) {
 	}
 	if t.Error != nil {
 		a.out.printf(": %s", safe(*t.Error))
+	}
+	if t.Session != nil {
+		a.out.printf("\nsession  %s", short(string(t.Session), 200))
 	}
 	a.out.printf("\ncalls    %d\n", len(t.Calls))
 	for i, call := range t.Calls {

@@ -22,7 +22,6 @@ func notBuilt() []unbuilt {
 		{key: "monitor.oldest_pending"},
 		{key: "monitor.stats_interval"},
 		{key: "bots.NAME.sender.late_note"},
-		{key: "bots.NAME.handlers[].session"},
 		{key: "bots.NAME.admin"},
 	}
 }

@@ -34,7 +34,7 @@ func Routes(list []config.Handler) []handler.RouteConfig {
 			AllowFrom:  handler.Allow{All: h.AllowFrom.All, IDs: h.AllowFrom.IDs},
 			AllowChats: handler.Allow{All: h.AllowChats.All, IDs: h.AllowChats.IDs},
 			Timeout:    h.Timeout, Attempts: h.Attempts, Parallel: h.Parallel, Once: h.Once, MaxAge: h.MaxAge,
-			Collapse: h.Collapse, AnswerCallbacks: h.AnswerCallbacks, Typing: h.Typing,
+			PerUser: h.Session == "chat+user", Collapse: h.Collapse, AnswerCallbacks: h.AnswerCallbacks, Typing: h.Typing,
 			Ack: h.Ack, Late: h.Late, OnError: h.OnError, Denied: h.Denied,
 			SecretFile: h.SecretFile, MaxConnections: h.MaxConnections,
 		})

@@ -18,37 +18,41 @@ var errBinary = errors.New("standard output is binary, no text")
 // errNoChat: there is a text, and nowhere to send it.
 var errNoChat = errors.New("the update has no chat that a text could go to; use reply = \"calls\"")
 
-// answer turns what a program printed into the jobs that it asks for. All
-// errors are permanent: the same output would be refused again.
-func (r *route) answer(u botapi.Update, stdout []byte) ([]spool.NewJob, error) {
+// answer turns what a program printed into the jobs that it asks for, and into
+// its session. All errors are permanent: the same output would be refused again.
+func (r *route) answer(u botapi.Update, lease *spool.Lease, stdout []byte) (h spool.Handling, err error) {
 	if r.Reply == ReplyCalls {
-		return r.answerCalls(u, stdout)
+		return r.answerCalls(u, lease, stdout)
 	}
 	text, err := printed(stdout)
 	if err != nil {
-		return nil, err
+		return h, err
 	}
 	if text != "" && u.ChatID == 0 {
-		return nil, errNoChat
+		return h, errNoChat
 	}
-	return r.say(u, text)
+	h.Jobs, err = r.say(u, text)
+	return h, err
 }
 
-// answerCalls makes a job of each line.
-func (r *route) answerCalls(u botapi.Update, stdout []byte) ([]spool.NewJob, error) {
-	calls, err := readCalls(stdout)
+// answerCalls makes a job of each line that is a call.
+func (r *route) answerCalls(u botapi.Update, lease *spool.Lease, stdout []byte) (h spool.Handling, err error) {
+	calls, session, err := readCalls(stdout)
 	if err != nil {
-		return nil, err
+		return h, err
 	}
-	jobs := make([]spool.NewJob, 0, len(calls))
+	h.Jobs = make([]spool.NewJob, 0, len(calls))
 	for _, c := range calls {
 		job, err := r.asked(u, c.method, c.params)
 		if err != nil {
-			return nil, &lineError{c.line, err}
+			return h, &lineError{c.line, err}
 		}
-		jobs = append(jobs, job)
+		h.Jobs = append(h.Jobs, job)
 	}
-	return jobs, nil
+	if session != nil {
+		h.Session = &spool.SessionChange{Data: session, Version: lease.Session.Version}
+	}
+	return h, nil
 }
 
 // say makes messages of a text for the chat where the update came from; none of

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/tgspool/tgspool/internal/spool"
 )
 
 // maxCalls is the most calls that one run may ask for. All of them go into one
@@ -17,6 +19,8 @@ type call struct {
 	line   int
 	method string
 	params json.RawMessage // the line without its method, else byte for byte
+
+	session json.RawMessage // the line is no call: what the session is to be
 }
 
 // lineError is what is wrong with one line of calls. Nothing of the run's
@@ -37,10 +41,10 @@ func (e *lineError) Error() string {
 // Unwrap returns what is wrong.
 func (e *lineError) Unwrap() error { return e.err }
 
-// readCalls reads a program's standard output as one method call a line. Blank
-// lines are skipped; the last line needs no end.
-func readCalls(stdout []byte) ([]call, error) {
-	var calls []call
+// readCalls reads a program's standard output as one method call a line, and what
+// the session is to be; of several such lines the last one counts. Blank lines are
+// skipped; the last line needs no end.
+func readCalls(stdout []byte) (calls []call, session json.RawMessage, err error) {
 	n := 0
 	for line := range bytes.Lines(stdout) {
 		n++
@@ -49,16 +53,20 @@ func readCalls(stdout []byte) ([]call, error) {
 			continue
 		}
 		if len(calls) == maxCalls {
-			return nil, &lineError{n, fmt.Errorf("more than %d calls", maxCalls)}
+			return nil, nil, &lineError{n, fmt.Errorf("more than %d calls", maxCalls)}
 		}
 		c, err := readCall(line)
 		if err != nil {
-			return nil, &lineError{n, err}
+			return nil, nil, &lineError{n, err}
+		}
+		if c.session != nil {
+			session = c.session
+			continue
 		}
 		c.line = n
 		calls = append(calls, c)
 	}
-	return calls, nil
+	return calls, session, nil
 }
 
 // readCall reads one line. Its members are cut out of the line and not printed
@@ -84,7 +92,7 @@ func readCall(line []byte) (call, error) {
 				return call{}, errors.New("method is no name")
 			}
 		case "session":
-			return call{}, errors.New("sessions are not supported yet")
+			return readSession(members)
 		default:
 			if len(params) > 1 {
 				params = append(params, ',')
@@ -97,6 +105,19 @@ func readCall(line []byte) (call, error) {
 	}
 	c.params = append(params, '}')
 	return c, nil
+}
+
+// readSession reads a line that says what the session is to be; null ends it.
+func readSession(members []member) (call, error) {
+	if len(members) > 1 {
+		return call{}, errors.New("a session stands in a line of its own")
+	}
+	value := members[0].value
+	if string(value) == "null" {
+		value = []byte("{}")
+	}
+	data, err := spool.CompactSession(value)
+	return call{session: data}, err
 }
 
 // member is one member of an object: its name, its value, and the bytes of

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/tgspool/tgspool/internal/spool"
 )
 
 func TestReadCalls_KeepsEverythingButTheMethod(t *testing.T) {
@@ -29,7 +31,7 @@ func TestReadCalls_KeepsEverythingButTheMethod(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			calls, err := readCalls([]byte(tt.in + "\n"))
+			calls, _, err := readCalls([]byte(tt.in + "\n"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,15 +43,29 @@ func TestReadCalls_KeepsEverythingButTheMethod(t *testing.T) {
 }
 
 func TestReadCalls_Lines(t *testing.T) {
-	calls, err := readCalls([]byte("\n  \n{\"method\":\"a\"}\r\n\n{\"method\":\"b\"}"))
+	calls, _, err := readCalls([]byte("\n  \n{\"method\":\"a\"}\r\n\n{\"method\":\"b\"}"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(calls) != 2 || calls[0].line != 3 || calls[1].line != 5 || calls[1].method != "b" {
 		t.Errorf("got %+v", calls)
 	}
-	if calls, err := readCalls([]byte(" \n\t\n")); err != nil || len(calls) != 0 {
+	if calls, _, err := readCalls([]byte(" \n\t\n")); err != nil || len(calls) != 0 {
 		t.Errorf("blank lines: %v, %v", calls, err)
+	}
+}
+
+func TestReadCalls_Session(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"method":"a"}`: "",
+		`{"session": {"n": 12345678901234567890 , "t":"\u00e9"}}`:                      `{"n":12345678901234567890,"t":"\u00e9"}`,
+		`{"session":{"n":1}}` + "\n" + `{"method":"a"}` + "\n" + `{"session":{"n":2}}`: `{"n":2}`,
+		`{"session":null}`: `{}`,
+	} {
+		calls, session, err := readCalls([]byte(in))
+		if err != nil || string(session) != want || len(calls) != strings.Count(in, "method") {
+			t.Errorf("%s: %d calls, session %s, %v", in, len(calls), session, err)
+		}
 	}
 }
 
@@ -72,14 +88,16 @@ func TestReadCalls_NamesTheBadLine(t *testing.T) {
 		{"method is a number", `{"method":5}`, 1, "method is no name"},
 		{"method is null", `{"method":null}`, 1, "method is no name"},
 		{"two methods", `{"method":"a","method":"b"}`, 1, "method is given twice"},
-		{"a session", `{"session":{"n":1}}`, 1, "sessions are not supported yet"},
-		{"a session beside a method", `{"method":"a","session":{}}`, 1, "sessions are not supported yet"},
+		{"a session beside a method", `{"session":{"n":1}}` + "\n" + `{"method":"a","session":{}}`, 2, "a session stands in a line of its own"},
+		{"a session beside something", `{"session":{},"version":1}`, 1, "a session stands in a line of its own"},
+		{"a session that is a list", `{"session":[1]}`, 1, "a session must be a JSON object"},
+		{"a session that is too large", `{"session":{"a":"` + strings.Repeat("x", spool.MaxSession) + `"}}`, 1, "too large"},
 		{"invalid UTF-8", `{"method":"a","text":"` + "\xff" + `"}`, 1, "not valid UTF-8"},
 		{"too many", strings.Repeat(good, maxCalls+1), maxCalls + 1, "more than 1000 calls"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			calls, err := readCalls([]byte(tt.in))
+			calls, session, err := readCalls([]byte(tt.in))
 			var bad *lineError
 			if !errors.As(err, &bad) || bad.line != tt.line || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v; want line %d, %q", err, tt.line, tt.want)
@@ -87,7 +105,7 @@ func TestReadCalls_NamesTheBadLine(t *testing.T) {
 			if strings.HasPrefix(tt.want, "is ") && err.Error() != fmt.Sprintf("line %d of the calls %s", tt.line, tt.want) {
 				t.Errorf("got %q", err)
 			}
-			if calls != nil {
+			if calls != nil || session != nil {
 				t.Error("calls are returned beside the error")
 			}
 		})
@@ -116,6 +134,12 @@ func FuzzReadCall(f *testing.F) {
 		if err := json.Unmarshal(line, &before); err != nil {
 			t.Fatalf("accepted %q: %v", line, err)
 		}
+		if value, ok := before["session"]; ok {
+			if again, err := spool.CompactSession(c.session); err != nil || !bytes.Equal(again, c.session) || len(before) != 1 || c.method != "" {
+				t.Fatalf("session %s of %q (%s): %v", c.session, line, value, err)
+			}
+			return
+		}
 		if err := json.Unmarshal(c.params, &after); err != nil {
 			t.Fatalf("made %q of %q: %v", c.params, line, err)
 		}
@@ -124,6 +148,9 @@ func FuzzReadCall(f *testing.F) {
 			t.Fatalf("method of %q read as %q", line, c.method)
 		}
 		delete(before, "method")
+		if c.session != nil {
+			t.Fatalf("%q is both a call and a session", line)
+		}
 		if len(before) != len(after) {
 			t.Fatalf("made %q of %q", c.params, line)
 		}

@@ -33,7 +33,7 @@ func environment(bot, home string, u botapi.Update, lease *spool.Lease) []string
 		"TGSPOOL_COMMAND=" + variable(u.Command),
 		"TGSPOOL_ARGS=" + variable(u.Args),
 		"TGSPOOL_ATTEMPT=" + strconv.Itoa(lease.Attempts),
-		"TGSPOOL_SESSION={}", // there are no sessions yet
+		"TGSPOOL_SESSION=" + string(sessionData(lease)),
 	}
 }
 

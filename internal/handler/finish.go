@@ -29,7 +29,10 @@ func (h *Handlers) end(work context.Context, r *route, lease *spool.Lease, d dec
 			return
 		case errors.Is(err, spool.ErrInvalid) && d.state == spool.UpdateHandled:
 			// The store refuses one of the calls, and would refuse it again.
-			d = failed(spool.UpdateDead, err.Error())
+			d = d.instead(failed(spool.UpdateDead, err.Error()))
+			continue
+		case errors.Is(err, spool.ErrStale):
+			d = d.instead(r.outrun(lease, err))
 			continue
 		case final(err):
 			h.logUncommitted(ctx, r, lease, err)

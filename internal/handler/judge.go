@@ -35,6 +35,13 @@ func (d decision) drop() {
 	}
 }
 
+// instead takes another decision in the place of one, which has the care of its
+// files.
+func (d decision) instead(other decision) decision {
+	other.files = d.files
+	return other
+}
+
 func failed(state spool.UpdateState, reason string) decision {
 	return decision{state: state, failure: spool.Failure{State: state, Error: reason}}
 }
@@ -105,16 +112,14 @@ func (r *route) judge(u botapi.Update, lease *spool.Lease, run run) decision {
 	output := evidence(run.stdout, run.stderr)
 	switch {
 	case run.end == endExit && run.code == 0:
-		jobs, err := r.answer(u, run.stdout)
+		h, err := r.answer(u, lease, run.stdout)
 		if err != nil {
 			d := failed(spool.UpdateDead, err.Error())
 			d.failure.Output = output
 			return r.apologize(u, d)
 		}
-		return decision{
-			state:    spool.UpdateHandled,
-			handling: spool.Handling{Jobs: jobs, Output: evidence(nil, run.stderr)},
-		}
+		h.Output = evidence(nil, run.stderr)
+		return decision{state: spool.UpdateHandled, handling: h}
 	case run.end == endStopped && !r.Once:
 		return giveBack(run.err.Error())
 	}

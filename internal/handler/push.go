@@ -23,7 +23,7 @@ func (h *Handlers) push(work context.Context, r *route, u botapi.Update, lease *
 	done := h.expect("handler "+r.Name, r.Timeout)
 	defer done()
 	up := h.uploads(work)
-	d := r.apologize(u, h.pushed(work, r, lease, probe, h.pusher.Push(work, target, lease.Raw, nil, up)))
+	d := r.apologize(u, h.pushed(work, r, lease, probe, h.pusher.Push(work, target, lease.Raw, sessionHeaders(lease), up)))
 	d.files = up
 	for i := range d.handling.Jobs { // there is one at most
 		d.handling.Jobs[i].Files, d.handling.Jobs[i].ID = up.Files(), up.Job()
@@ -62,7 +62,7 @@ func (h *Handlers) pushed(work context.Context, r *route, lease *spool.Lease, pr
 func (r *route) judgePush(lease *spool.Lease, a wire.Answer) decision {
 	switch {
 	case a.Verdict == wire.Accepted:
-		return r.accepted(a)
+		return r.accepted(lease, a)
 	case r.Once && mayHaveRun(a):
 		return failed(spool.UpdateDead, "may have run: "+a.Text+", and once = true")
 	case a.Verdict != wire.Refused:
@@ -94,18 +94,22 @@ func mayHaveRun(a wire.Answer) bool {
 	return true
 }
 
-// accepted queues the call that the webhook's answer holds, if any. One that
-// can't be made would be refused again.
-func (r *route) accepted(a wire.Answer) decision {
+// accepted queues the call that the webhook's answer holds, if any, and takes over
+// the session. What can't be taken would be refused again.
+func (r *route) accepted(lease *spool.Lease, a wire.Answer) decision {
 	if a.Bad != nil {
 		return failed(spool.UpdateDead, "the call in the webhook's answer: "+a.Bad.Error())
 	}
+	session, err := answeredSession(lease, a.Header)
+	if err != nil {
+		return failed(spool.UpdateDead, "the session in the webhook's answer: "+err.Error())
+	}
 	if a.Call == nil {
-		return decision{state: spool.UpdateHandled}
+		return decision{state: spool.UpdateHandled, handling: spool.Handling{Session: session}}
 	}
 	job, err := outbox.New(a.Call.Method, a.Call.Params.Raw(), r.options())
 	if err != nil {
 		return failed(spool.UpdateDead, "the call in the webhook's answer: "+err.Error())
 	}
-	return decision{state: spool.UpdateHandled, handling: spool.Handling{Jobs: []spool.NewJob{job}}}
+	return decision{state: spool.UpdateHandled, handling: spool.Handling{Jobs: []spool.NewJob{job}, Session: session}}
 }

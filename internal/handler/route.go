@@ -48,6 +48,7 @@ type RouteConfig struct {
 	Once     bool          // never a second start for one update
 	MaxAge   time.Duration // older updates expire; 0: none, or DefaultOnceMaxAge with Once
 
+	PerUser         bool          // its session is that of a user in the chat, not the chat's
 	Collapse        time.Duration // the same press or command of one user within it counts once; 0: each counts
 	AnswerCallbacks bool          // pressed buttons are answered for the handler, at once
 	Typing          bool          // the chat shows typing while the handler works

@@ -92,9 +92,9 @@ func (r *Router) Route(u botapi.Update) spool.Route {
 		case m.denies(u):
 			return spool.Route{Handler: m.Name, Ignore: IgnoredNotAllowed, Also: m.refusing(u)}
 		case m.Pull:
-			return spool.Route{Handler: spool.PullRoute, Also: m.collapsing(u)}
+			return spool.Route{Handler: spool.PullRoute, Attempts: m.Attempts, PerUser: m.PerUser, Also: m.collapsing(u)}
 		default:
-			return spool.Route{Handler: m.Name, Also: m.collapsing(u)}
+			return spool.Route{Handler: m.Name, PerUser: m.PerUser, Also: m.collapsing(u)}
 		}
 	}
 	return r.unmatched
@@ -180,10 +180,16 @@ func fingerprint(routes []RouteConfig, unmatched spool.Route) (string, error) {
 		Match                 Match
 		Exec, Pull            bool
 		AllowFrom, AllowChats Allow
+		PerUser               bool `json:",omitempty"`
+		Attempts              int  `json:",omitempty"` // of those that are leased
 	}
 	parts := make([]part, 0, len(routes))
 	for _, c := range routes {
-		parts = append(parts, part{c.Name, c.Match, c.runs(), c.Pull, c.AllowFrom, c.AllowChats})
+		p := part{Name: c.Name, Match: c.Match, Exec: c.runs(), Pull: c.Pull, AllowFrom: c.AllowFrom, AllowChats: c.AllowChats, PerUser: c.PerUser}
+		if c.Pull {
+			p.Attempts = c.Attempts
+		}
+		parts = append(parts, p)
 	}
 	b, err := json.Marshal(struct {
 		Routes    []part

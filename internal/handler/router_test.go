@@ -226,12 +226,28 @@ func TestRouter_Fingerprint(t *testing.T) {
 	denied.AllowFrom = Allow{IDs: []int64{1}}
 	other.Match.Chats = []int64{5}
 	pull := RouteConfig{Name: "a", Match: a.Match, Pull: true}
-	for i, routes := range [][]RouteConfig{{b, a}, {a}, {denied, b}, {other, b}, {pull, b}} {
+	user := a
+	user.PerUser = true
+	for i, routes := range [][]RouteConfig{{b, a}, {a}, {denied, b}, {other, b}, {pull, b}, {user, b}} {
 		if mustRouter(t, routes, RouterOptions{}).Fingerprint() == base {
 			t.Errorf("routes %d have the fingerprint of others", i)
 		}
 	}
 	if mustRouter(t, []RouteConfig{a, b}, RouterOptions{Unmatched: UnmatchedIgnore}).Fingerprint() == base {
 		t.Error("unmatched doesn't change the fingerprint")
+	}
+}
+
+// TestRouter_Leases: what who leases updates over the API has to know stands with
+// the update, and a change of it is news.
+func TestRouter_Leases(t *testing.T) {
+	pull := RouteConfig{Name: "w", Pull: true, Attempts: 3, PerUser: true}
+	r := mustRouter(t, []RouteConfig{pull}, RouterOptions{})
+	if got, want := r.Route(botapi.Update{Kind: "message"}), (spool.Route{Attempts: 3, PerUser: true}); got != want {
+		t.Errorf("route %+v, want %+v", got, want)
+	}
+	pull.Attempts = 4
+	if mustRouter(t, []RouteConfig{pull}, RouterOptions{}).Fingerprint() == r.Fingerprint() {
+		t.Error("the attempts of leases don't change the fingerprint")
 	}
 }

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -32,6 +33,8 @@ type Tried struct {
 	Code   int               // the exit status or that of HTTP, -1 when there is none
 	Stdout []byte
 	Took   time.Duration
+
+	Session json.RawMessage // that would be stored; nil: it would stay as it is
 }
 
 // Try runs the program of a route, or posts to its webhook, as Run would, and
@@ -88,9 +91,10 @@ func (t Trial) push(ctx context.Context, r *route, lease *spool.Lease) (Tried, e
 	if err != nil {
 		return Tried{}, err
 	}
-	a := t.Pusher.Push(ctx, target, lease.Raw, nil, &wire.Discard{})
+	a := t.Pusher.Push(ctx, target, lease.Raw, sessionHeaders(lease), &wire.Discard{})
 	d := r.judgePush(lease, a)
 	tried := Tried{State: d.state, Reason: d.failure.Error, Jobs: d.handling.Jobs, Took: time.Since(lease.ReceivedAt), Code: -1}
+	tried.Session = d.handling.Session.Wanted()
 	if a.Status != 0 {
 		tried.Ran, tried.Code = true, a.Status
 	}
@@ -118,7 +122,7 @@ func (t Trial) exec(ctx context.Context, r *route, u botapi.Update, lease *spool
 	}
 	d := r.judge(u, lease, result)
 	tried.State, tried.Reason = d.state, d.failure.Error
-	tried.Jobs = d.handling.Jobs
+	tried.Jobs, tried.Session = d.handling.Jobs, d.handling.Session.Wanted()
 	if d.state != spool.UpdateHandled {
 		tried.Jobs = d.failure.Jobs
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -76,11 +77,12 @@ func Dial(socket string) *Client {
 
 // Request is one call of the management API.
 type Request struct {
-	Method string // GET or POST
-	Path   string // with the query
-	Body   []byte // empty: none
-	Type   string // of the body; empty: application/json
-	Origin string // see manage.OriginHeader
+	Method string      // GET, POST, PUT or DELETE
+	Path   string      // with the query
+	Body   []byte      // empty: none
+	Type   string      // of the body; empty: application/json
+	Origin string      // see manage.OriginHeader
+	Header http.Header // further ones; nil: none
 }
 
 // Do makes a call and decodes the answer into out, unless that is nil. An
@@ -91,6 +93,7 @@ func (c *Client) Do(ctx context.Context, q Request, out any) error {
 	if err != nil {
 		return fmt.Errorf("making the request: %w", err)
 	}
+	maps.Copy(req.Header, q.Header)
 	if len(q.Body) > 0 {
 		if q.Type == "" {
 			q.Type = "application/json"

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -84,7 +85,7 @@ func (r *sessionRec) view(k SessionKey, c *timeline) Session {
 // Errors wrap ErrInvalid or ErrTooLarge.
 func CompactSession(data json.RawMessage) (json.RawMessage, error) {
 	var out bytes.Buffer
-	if err := json.Compact(&out, data); err != nil || out.Len() == 0 || out.Bytes()[0] != '{' {
+	if err := json.Compact(&out, data); err != nil || out.Len() == 0 || out.Bytes()[0] != '{' || !utf8.Valid(data) {
 		return nil, fmt.Errorf("a session must be a JSON object: %w", ErrInvalid)
 	}
 	if out.Len() > MaxSession {
@@ -101,12 +102,15 @@ func (c *SessionChange) check() (err error) {
 	return err
 }
 
-func (c *SessionChange) size() int {
+// Wanted is what the session is to be; nil when it stays as it is.
+func (c *SessionChange) Wanted() json.RawMessage {
 	if c == nil {
-		return 0
+		return nil
 	}
-	return len(c.Data)
+	return c.Data
 }
+
+func (c *SessionChange) size() int { return len(c.Wanted()) }
 
 // sessionKey begins with the chat, negative ids before positive ones.
 func sessionKey(bot uint16, k SessionKey) key {
