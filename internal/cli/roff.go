@@ -48,6 +48,10 @@ func (r *roff) subsection(title string) { r.line(".SS ", quote(title)) }
 // begins a new paragraph.
 func (r *roff) paragraph(text string) {
 	for block := range strings.SplitSeq(text, "\n\n") {
+		if strings.HasPrefix(block, "  ") { // a table
+			r.verbatim(dedent(block + "\n"))
+			continue
+		}
 		r.line(".PP")
 		r.text(block)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -14,15 +15,34 @@ import (
 )
 
 func (a *app) statusCommand() *cobra.Command {
-	return a.jsonFlag(&cobra.Command{
+	var check bool
+	var warn, crit []string
+	var format string
+	c := &cobra.Command{
 		Use: "status", Short: "Show the daemon, its bots and their queues on one screen", Args: cobra.NoArgs,
-		Example: "  tgspool status\n  tgspool status --json | jq .bots.home.queue_depth",
+		Long: "Show the daemon, its bots and their queues on one screen.\n\n" +
+			"With --check, for cron and monitoring: is all well? It ends with 0 when it is, with 1 for a\n" +
+			"warning and with 2 when it is critical, no daemon included. --warn and --crit set thresholds,\n" +
+			"0 for none; these are the defaults, warning and critical:\n\n" + limitText(),
+		Example: "  tgspool status\n  tgspool status --json | jq .bots.home.queue_depth\n" +
+			"  tgspool status --check || logger \"tgspool isn't well\"\n" +
+			"  tgspool status --check --crit oldest=1h,dead=5 --warn unhandled=0\n" +
+			"  tgspool status --check --format prometheus > /var/lib/node_exporter/tgspool.prom",
 		RunE: func(c *cobra.Command, _ []string) error {
+			if !check && (len(warn)+len(crit) > 0 || c.Flags().Changed("format")) {
+				return usagef("--warn, --crit and --format go with --check")
+			}
 			client, err := a.dial()
 			if err != nil {
 				return err
 			}
 			defer client.Close()
+			if check {
+				if a.json {
+					format = "json"
+				}
+				return a.check(c.Context(), client, warn, crit, format)
+			}
 			var raw json.RawMessage
 			if err := client.Do(c.Context(), localapi.Request{Method: http.MethodGet, Path: "/v1/status"}, &raw); err != nil {
 				return err
@@ -38,7 +58,34 @@ func (a *app) statusCommand() *cobra.Command {
 			a.printStatus(status, time.Now())
 			return nil
 		},
-	})
+	}
+	flags := c.Flags()
+	flags.BoolVar(&check, "check", false, "say whether all is well, by the exit code: 0, 1 or 2")
+	flags.StringSliceVar(&warn, "warn", nil, "with --check, `KEY=VALUE` from which on it is a warning")
+	flags.StringSliceVar(&crit, "crit", nil, "with --check, `KEY=VALUE` from which on it is critical")
+	flags.StringVar(&format, "format", "nagios", "with --check, the `format`: nagios, text, json, prometheus")
+	return a.jsonFlag(c)
+}
+
+// limitText lists the thresholds for the help.
+func limitText() string {
+	var b strings.Builder
+	for _, name := range limitNames {
+		l := limits()[name]
+		show := func(v float64) string {
+			switch {
+			case v == 0:
+				return "-"
+			case l.unit == "s":
+				return span(time.Duration(v) * time.Second)
+			case l.unit == "B":
+				return itoa(int64(v)>>20) + "MiB"
+			}
+			return figure(v)
+		}
+		fmt.Fprintf(&b, "  %-10s %6s %6s  %s\n", name, show(l.warn), show(l.crit), l.what)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func (a *app) printStatus(s manage.Status, now time.Time) {

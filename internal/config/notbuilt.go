@@ -15,12 +15,6 @@ type unbuilt struct {
 // It is the table of load, and of nothing else.
 func notBuilt() []unbuilt {
 	return []unbuilt{
-		{key: "monitor.name"},
-		{key: "monitor.heartbeat_url"},
-		{key: "monitor.heartbeat_interval"},
-		{key: "monitor.offline_after"},
-		{key: "monitor.oldest_pending"},
-		{key: "monitor.stats_interval"},
 		{key: "bots.NAME.sender.late_note"},
 		{key: "bots.NAME.admin"},
 	}

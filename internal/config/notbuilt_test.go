@@ -43,7 +43,7 @@ session = "chat+user"
 	}
 	var want []string
 	for _, key := range []string{
-		"main.toml:2:1: monitor.heartbeat_url", "main.toml:3:1: monitor.offline_after", "main.toml:7:12: bots.home.admin",
+		"main.toml:7:12: bots.home.admin",
 		"conf.d/a.toml:2:1: bots.home.sender.late_note",
 	} {
 		want = append(want, key+": not built yet, has no effect")

@@ -130,7 +130,10 @@ func (b *bot) start(d *daemon) {
 	s := sender.New(sender.Config{
 		Bot: b.spool, Client: b.client, Gate: b.gate, Workers: b.cfg.Sender.Workers,
 		Options: senderOptions(b.cfg.Sender, d.store.Dir()), Logger: b.log.With(slog.String("component", "sender")),
-		Attempted: func(c botapi.Class) { d.metrics.Attempt(b.name, string(c)) },
+		Attempted: func(c botapi.Class) {
+			d.metrics.Attempt(b.name, string(c))
+			d.stats.attempted(b.name, c)
+		},
 	})
 	b.loops.Go(func() { b.ended(d, "sender", s.Run(d.take, d.work)) })
 	if b.intake != nil {

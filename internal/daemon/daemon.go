@@ -80,6 +80,8 @@ type daemon struct {
 	passed  passedSockets
 	pulse   *pulse
 	metrics *manage.Metrics
+	stats   *stats
+	beats   *heartbeats
 	sick    string // what is stuck, as it was logged; the heartbeat's alone
 
 	volatile string // on what the store lies that keeps nothing; usually empty
@@ -116,6 +118,7 @@ func Run(ctx context.Context, o Options) error {
 	d.log = newLogger(cfg.Log, d.level, o.Stderr, o.Getenv)
 	d.warn(ctx, cfg)
 	d.notify = newNotifier(o.Getenv)
+	d.stats, d.beats = newStats(d), newHeartbeats(d)
 	d.take, d.stopTake = context.WithCancel(context.WithoutCancel(ctx))
 	d.work, d.stopWork = context.WithCancel(context.WithoutCancel(ctx))
 	defer d.stopTake()
@@ -142,7 +145,7 @@ func (d *daemon) start(ctx context.Context) error {
 		Path: d.cfg.Store.Path, Logger: d.log.With(slog.String("component", "spool")),
 		Keep:     spool.Keep{Done: d.cfg.Store.Keep.Done, Handled: d.cfg.Store.Keep.Handled, Dead: d.cfg.Store.Keep.Dead},
 		KeepSize: d.cfg.Store.KeepSize, MaxSize: d.cfg.Store.MaxSize, Clock: clock, Built: built,
-		Observer: d.metrics, OnDamage: d.cfg.Store.OnDamage, Snapshots: d.cfg.SnapshotDir(),
+		Observer: observer{d}, OnDamage: d.cfg.Store.OnDamage, Snapshots: d.cfg.SnapshotDir(),
 		Progress: func(what string) { d.notify.send("STATUS=" + what) },
 	})
 	extended()
@@ -217,6 +220,9 @@ func (d *daemon) serve(ctx context.Context, signals <-chan os.Signal) error {
 	}()
 	d.bots.loops.Go(func() { d.serveUnnamed(d.take) })
 	d.bots.loops.Go(func() { d.backups.run(d.take) })
+	d.useMonitor(d.cfg.Monitor)
+	d.bots.loops.Go(func() { d.stats.run(d.take) })
+	d.bots.loops.Go(func() { d.beats.run(d.take) })
 	d.bots.loops.Go(func() { d.botapi.RunWebhooks(d.take, d.work) })
 	d.sayHow(ctx)
 	beat := d.notify.heartbeat(d.work, d.healthy, d.statusLine)

@@ -58,6 +58,7 @@ func (d *daemon) reload(ctx context.Context) (manage.Reload, error) {
 	d.bots.reloadTLS(ctx)
 	d.pusher.Use(cfg.API.WebhookHosts)
 	d.backups.use(cfg)
+	d.useMonitor(cfg.Monitor)
 	d.useClients(cfg)
 	d.botapi.Use(botSettings(cfg))
 	d.useAccess(ctx, cfg)

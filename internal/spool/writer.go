@@ -157,6 +157,7 @@ func (s *Store) run(batch []*op) (next int64) {
 
 // tellTrouble logs the first failure of a row, and its end.
 func (s *Store) tellTrouble(err error) {
+	s.health.failing.Store(err != nil)
 	switch {
 	case err != nil:
 		if s.failures++; s.failures == 1 {
@@ -333,11 +334,15 @@ type health struct {
 	since   atomic.Int64 // when the present transaction began, Unix nanoseconds; 0: idle
 	syncing atomic.Bool  // it waits for the disk
 	commits atomic.Int64 // so far
+	failing atomic.Bool  // the last transaction couldn't be written
 }
 
 // Commits is how many transactions have reached the disk since Open, two
 // flushes each.
 func (s *Store) Commits() int64 { return s.health.commits.Load() }
+
+// Writable reports whether the last transaction could be written.
+func (s *Store) Writable() bool { return !s.health.failing.Load() && !s.health.full.Load() }
 
 // Code never needs long in a transaction, but a flash card may need minutes
 // for one flush.
