@@ -42,7 +42,7 @@ func (a *app) execHandler(ctx context.Context, peer string) error {
 		_ = conn.Close()
 		return &exitError{code: exitUsage, msg: err.Error()}
 	}
-	return handler.ServeUnit(ctx, conn, handler.UnitOptions{Home: a.env("HOME")})
+	return handler.ServeUnit(ctx, conn, handler.UnitOptions{Env: os.Environ()})
 }
 
 // mayAsk refuses everybody but root and the daemon's user: a request names the

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
 	"sync"
 	"time"
 )
@@ -21,9 +20,9 @@ var errHungUp = errors.New("the daemon hung up")
 
 // UnitOptions is what the unit knows of itself.
 type UnitOptions struct {
-	// Home is the programs' HOME, in place of the one that the daemon names;
-	// empty: that one.
-	Home string
+	// Env is the unit's environment. Programs get HOME of it, in place of the one
+	// that the daemon names, and what is there by a drop-in; of the rest nothing.
+	Env []string
 }
 
 // ServeUnit runs the one program that the daemon at the other end of conn asks
@@ -63,7 +62,7 @@ func ServeUnit(ctx context.Context, conn net.Conn, o UnitOptions) error {
 	}()
 	limit := time.AfterFunc(p.timeout+unitSlack, func() { cancel(errTimeout) })
 	defer limit.Stop()
-	return out.follow(ctx, p, homed(q.Env, o.Home), stdin)
+	return out.follow(ctx, p, unitEnvironment(q.Env, o.Env), stdin)
 }
 
 // follow runs the program and tells the daemon.
@@ -79,20 +78,6 @@ func (o *unitOut) follow(ctx context.Context, p program, env []string, stdin []b
 		return fmt.Errorf("telling the daemon: %w", err)
 	}
 	return nil
-}
-
-// homed replaces HOME.
-func homed(env []string, home string) []string {
-	if home == "" {
-		return env
-	}
-	kept := make([]string, 0, len(env)+1)
-	for _, v := range env {
-		if !strings.HasPrefix(v, "HOME=") {
-			kept = append(kept, v)
-		}
-	}
-	return append(kept, "HOME="+home)
 }
 
 // unitOut writes frames. Both streams of a program and what we say ourselves go

@@ -92,7 +92,7 @@ func serveOne() int {
 		}
 	}
 	if err == nil {
-		err = ServeUnit(context.Background(), conn, UnitOptions{Home: os.Getenv("HOME")})
+		err = ServeUnit(context.Background(), conn, UnitOptions{Env: os.Environ()})
 	}
 	if err != nil {
 		_, _ = io.WriteString(os.Stderr, err.Error()+"\n")
