@@ -47,10 +47,10 @@ deb: ## Debian packages for arm64, amd64 and armhf, with checksums, in dist/
 debcheck: ## the packages twice: same bytes, small enough, lintian content
 	@scripts/debcheck.sh
 
-e2e: build ## the real binary: kill -9 rounds, the demo, power cuts
+e2e: build ## as root: kill -9 rounds, the demo, power cuts, and what e2e-systemd does
 	@scripts/e2e.sh
 
-e2e-systemd: ## as root: the package on Debians that are booted for it
+e2e-systemd: ## as root: the package on bookworm and trixie, booted for it
 	@scripts/e2e-systemd.sh
 
 e2e-clients: build ## bots on unmodified libraries from npm and Go, with tgspool and the bots killed

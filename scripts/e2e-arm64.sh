@@ -6,7 +6,7 @@
 set -Eeuo pipefail
 cd "$(dirname "$0")/.."
 E2E_CACHE=${E2E_CACHE:-/var/cache/tgspool-e2e}
-STEP='' NOTE=''
+STEP='' NOTE='' WHERE=''
 for part in check arm; do
 	# shellcheck source=/dev/null
 	. "scripts/e2e/$part.sh"
@@ -17,7 +17,7 @@ WORK=$(mktemp -d /var/tmp/tgspool-arm.XXXXXX)
 tidy() {
 	local code=$?
 	trap - EXIT
-	[ $code -eq 0 ] || { tail -60 "$WORK/console" "$WORK"/demo-* 2>/dev/null >&2 || true; }
+	[ $code -eq 0 ] || { echo "== failed in: ${STEP:-no step}${WHERE:+, $WHERE}" >&2; tail -60 "$WORK/console" "$WORK"/demo-* 2>/dev/null >&2 || true; }
 	binfmt_off
 	rm -rf "$WORK"
 	exit $code

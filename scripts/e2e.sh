@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # End to end with the real binary: the kill test with more rounds than in
 # `make test`, conversations with handlers of all kinds, the demo, which checks
-# itself against the simulator's record, and power cuts at random moments of a
-# recorded run.
-# It says what it ran, and a test that isn't there is a failure, not a pass.
+# itself against the simulator's record, power cuts at random moments of a recorded
+# run, and the package on Debians that are booted for it, which needs root.
+# It says what it ran. A test that isn't there is a failure, and so is one that
+# can't be run here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export TGSPOOL_KILLS=${TGSPOOL_KILLS:-300}
@@ -23,5 +24,12 @@ echo "$result"
 grep -q '"lost":0,"doubled":0' <<<"${result// /}" || { echo "e2e: the demo lost or doubled something" >&2; exit 1; }
 echo "== power cuts"
 scripts/powercut.sh
+
+echo "== the package on booted Debians"
+if [ "$(id -u)" != 0 ]; then
+	echo "e2e: all of this has passed but for the last, which was NOT RUN: it needs root (sudo make e2e-systemd)" >&2
+	exit 1
+fi
+scripts/e2e-systemd.sh
 
 echo "== e2e: passed"

@@ -31,15 +31,15 @@ binfmt_off() {
 arm_parts() {
 	PARTS=$E2E_CACHE/arm64
 	[ ! -e "$PARTS/initrd" ] || return 0
-	local new=$PARTS.new mirror version
-	mirror=$(awk '/^URIs:/ { print $2; exit }' /etc/apt/sources.list.d/debian.sources 2>/dev/null || true)
+	local new=$PARTS.new from version
+	from=$(mirror)
 	rm -rf "$new" "$PARTS"
 	mkdir -p "$new"
 	# The kernel's package is only unpacked; it would want to make a ramdisk of its own.
 	mmdebstrap --quiet --variant=extract --architectures=arm64 --include=linux-image-cloud-arm64,busybox-static \
-		bookworm "$new/kernel" ${mirror:+"$mirror"}
+		bookworm "$new/kernel" ${from:+"$from"}
 	mmdebstrap --quiet --variant=minbase --architectures=arm64 --include=systemd,systemd-sysv,dbus,udev,kmod \
-		bookworm "$new/root" ${mirror:+"$mirror"}
+		bookworm "$new/root" ${from:+"$from"}
 	rm -rf "$new/root"/var/lib/apt/lists/* "$new/root"/etc/apt/sources.list
 	: >"$new/root/etc/machine-id"
 	version=$(ls "$new/kernel/lib/modules")

@@ -1,4 +1,5 @@
-# Sourced: steps, assertions and bounded waits.
+# Sourced: steps, assertions and bounded waits. Bounds are for a machine that does
+# other things as well; what waits goes on as soon as it can.
 
 # step NAME FUNCTION runs one step. What fails in it ends everything, with what
 # the machine has to say about it.
@@ -16,10 +17,22 @@ note() { NOTE=${NOTE:+$NOTE, }$1; }
 # since TIME is the seconds that have passed, with hundredths.
 since() { awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.2f", b - a }'; }
 
+# mirror prints where this machine gets its Debian packages from, or nothing.
+mirror() {
+	cat /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list 2>/dev/null |
+		awk '/^URIs:/ { print $2; exit } /^deb / { for (i = 2; i <= NF; i++) if ($i ~ /:\/\//) { print $i; exit } }' || true
+}
+
 fail() {
 	printf 'e2e: %s: %s\n' "${STEP:-outside of a step}" "$*" >&2
 	exit 1
 }
+
+# strays: a command that nobody checks has failed; says which.
+strays() {
+	[ -n "${WHERE:-}" ] || WHERE="'$BASH_COMMAND' in ${FUNCNAME[1]:-main} (${BASH_SOURCE[1]##*/}:${BASH_LINENO[0]})"
+}
+trap strays ERR
 
 # equals WHAT WANT GOT
 equals() { [ "$2" = "$3" ] || fail "$1: want '$2', got '$3'"; }
@@ -47,7 +60,7 @@ eventually() {
 	local limit=$((SECONDS + $1)) what=$2
 	shift 2
 	until "$@" >/dev/null 2>&1; do
-		[ $SECONDS -lt $limit ] || fail "$what: not within the time; last: $("$@" 2>&1 | tail -5)"
+		[ $SECONDS -lt $limit ] || fail "$what: not within the time: $*: $("$@" 2>&1 | tail -5)"
 		sleep 0.1
 	done
 }

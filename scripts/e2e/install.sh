@@ -12,6 +12,9 @@ install_package() { cp "$1" "$ROOT/root/tgspool.deb" && apt install --reinstall 
 chroot_install() {
 	cp "$PREVIOUS" "$ROOT/root/tgspool.deb"
 	local out
+	mv "$ROOT/usr/bin/systemd-sysusers" "$ROOT/root/"
+	holds "what a system without systemd hears" "standalone-sysusers" "$(refuses chroot "$ROOT" dpkg -i /root/tgspool.deb)"
+	mv "$ROOT/root/systemd-sysusers" "$ROOT/usr/bin/"
 	out=$(chroot "$ROOT" env DEBIAN_FRONTEND=noninteractive dpkg -i /root/tgspool.deb 2>&1) || fail "$out"
 	lacks "installing where systemd doesn't run" "rror" "$out"
 	grep -q '^tgspool:' "$ROOT/etc/passwd" || fail "no user was made"
@@ -176,8 +179,9 @@ for path in /etc/tgspool/credentials /etc/tgspool/tgspool.toml /etc/tgspool/conf
 	/var/lib/tgspool /var/lib/tgspool/spool.db /run/credentials/tgspool.service /run/credentials/tgspool.service/bot_home.token; do
 	if ls "$path" >/dev/null 2>&1 && [ -r "$path" ]; then echo "sees=$path"; fi
 done
-for pid in $(pgrep -x tgspool 2>/dev/null) 1; do
-	if [ -r "/proc/$pid/environ" ]; then echo "sees=/proc/$pid/environ"; fi
+for dir in /proc/[0-9]*; do
+	[ "$(stat -c %U "$dir")" = "$(id -un)" ] || echo "sees=$dir"
+	tr '\0' '\n' <"$dir/environ" 2>/dev/null | grep -E 'CREDENTIALS|SIMULATOR' | sed 's/^/other env=/'
 done
 env | grep -E 'CREDENTIALS|NOTIFY|WATCHDOG|LISTEN|TOKEN|INVOCATION' | sed 's/^/env=/'
 for socket in tgspool submit exec; do

@@ -6,6 +6,7 @@ living() {
 	step "restart with bad settings while clients knock" restart_bad
 	step "restarts under load" restarts_under_load
 	step "stop under load" stop_under_load
+	step "stop while a call hangs" stop_hanging
 	step "kill -9 under load" kill_under_load
 	step "a daemon that hangs" watchdog
 	step "reboot" reboot
@@ -56,7 +57,7 @@ restart_bad() {
 wrokers = 3'
 	inside systemctl restart --no-block tgspool.service
 	for _ in 1 2 3; do
-		holds "what a client hears" wrokers "$(refuses inside tgspool status)"
+		all_hear wrokers
 		holds "what a bot library hears" "its log says why" "$(network curl -s --max-time 20 "http://127.0.0.1:8081/bot$TOKEN/getMe")"
 	done
 	eventually 30 "the end of a daemon that nobody asks" is_failed
@@ -69,6 +70,19 @@ wrokers = 3'
 	extra 60-bad
 	inside tgspool status >/dev/null || fail "a client doesn't start a daemon with good settings"
 	messages_flow "with good settings again"
+}
+
+# all_hear TEXT: each of some clients that call at the same time.
+all_hear() {
+	local n pids=()
+	for n in 1 2 3 4; do
+		inside tgspool status >"$WORK/heard-$n" 2>&1 &
+		pids+=($!)
+	done
+	for n in 1 2 3 4; do
+		! wait "${pids[n - 1]}" || fail "a client succeeds"
+		holds "what client $n hears" "$1" "$(cat "$WORK/heard-$n")"
+	done
 }
 
 is_failed() { [ "$(inside systemctl is-active tgspool.service)" = failed ]; }
@@ -92,19 +106,32 @@ accounted() {
 queue_empty() { [ "$(inside tgspool status --json | jq '[.bots[].queue_depth] | add')" = 0 ]; }
 
 # some_knocks N: the clients have had that many answers.
-some_knocks() { [ "$(wc -l <"$ROOT/root/knocks")" -ge "$1" ]; }
+knocks() { wc -l <"$ROOT/root/knocks"; }
+some_knocks() { [ "$(knocks)" -ge "$1" ]; }
 
 # restarts_under_load: whoever calls in between waits for a moment, and that is all.
 restarts_under_load() {
 	knock_on restart
+	library_on library
 	eventually 20 "load" some_knocks 50
 	for _ in $(seq 20); do
 		inside systemctl restart tgspool.service
+		eventually 60 "calls that find it running" some_knocks $(($(knocks) + 10))
 	done
+	knocks_end
+	library_off library
 	knock_off >/dev/null
 	equals "clients that were refused" "" "$(knocks_refused)"
-	note "longest wait $(knocks_longest) s"
+	at_most "the longest stop in seconds" 2 "$(stops_longest)"
+	at_most "the longest wait in seconds" 4 "$(knocks_longest)"
+	note "longest stop $(stops_longest) s, wait $(knocks_longest) s"
 	accounted restart
+}
+
+# stops_longest is what the daemon has needed for a stop at most, in seconds.
+stops_longest() {
+	inside journalctl --no-pager --boot --output=short-unix --identifier=tgspool |
+		awk '/: stopping$/ { from = $1 } /: stopped$/ && from { if ($1 - from > most) most = $1 - from; from = 0 } END { printf "%.2f", most }'
 }
 
 stop_under_load() {
@@ -112,13 +139,36 @@ stop_under_load() {
 	knock_on stop
 	eventually 20 "load" some_knocks 50
 	start=$EPOCHREALTIME
-	inside systemctl stop 'tgspool*'
+	all_off
 	at_most "the stop in seconds" 2 "$(since "$start")"
 	note "stopped in $(since "$start") s"
 	equals "result" success "$(show tgspool.service Result)"
 	knock_off >/dev/null
 	inside systemctl start tgspool.service
 	accounted stop
+}
+
+# stop_hanging: what is in flight gets the drain time and no more; whether it has
+# arrived nobody knows, and it isn't sent again by itself.
+stop_hanging() {
+	local start job
+	extra 60-drain '[daemon]
+drain = "2s"'
+	inside systemctl restart tgspool.service
+	sim POST faults '{"kind":"hang","method":"sendMessage","times":1,"effect":true}' >/dev/null
+	send "on its way" >/dev/null
+	eventually 30 "a call that hangs" has_arrived "on its way"
+	start=$EPOCHREALTIME
+	all_off
+	at_most "the stop in seconds, 2 of them for the call" 10 "$(since "$start")"
+	note "stopped in $(since "$start") s"
+	equals "result" success "$(show tgspool.service Result)"
+	extra 60-drain
+	inside systemctl start tgspool.service
+	job=$(inside tgspool queue list --json --state uncertain | jq -r .id)
+	inside tgspool queue resolve "$job" --sent >/dev/null
+	messages_flow "after a call that hung"
+	equals "times that it arrived" 1 "$(arrived '.text == "on its way"')"
 }
 
 kill_under_load() {
@@ -147,11 +197,11 @@ knocks_cut() { knocks_failed | sed 1,2d; }
 watchdog() {
 	local pid
 	inside mkdir -p /run/systemd/system/tgspool.service.d
-	put 644 root:root /run/systemd/system/tgspool.service.d/e2e.conf <<<$'[Service]\nWatchdogSec=3'
+	put 644 root:root /run/systemd/system/tgspool.service.d/e2e.conf <<<$'[Service]\nWatchdogSec=6'
 	inside systemctl daemon-reload
 	inside systemctl restart tgspool.service
 	pid=$(show tgspool.service MainPID)
-	sleep 4 # longer than the watchdog waits: one that is well stays
+	eventually 60 "word from a daemon that is well" still_told "$(uptime_us)" 8
 	equals "the process of a daemon that is well" "$pid" "$(show tgspool.service MainPID)"
 	inside sh -c "kill -STOP $pid"
 	eventually 20 "a new process" restarted "$pid"
@@ -161,6 +211,12 @@ watchdog() {
 	inside systemctl restart tgspool.service
 	messages_flow "after a hang"
 }
+
+# still_told SINCE SECONDS: a heartbeat came later than that after a time.
+still_told() { [ "$(show tgspool.service WatchdogTimestampMonotonic)" -gt $(($1 + $2 * 1000000)) ]; }
+
+# uptime_us is the time that systemd counts by.
+uptime_us() { awk '{ printf "%d", $1 * 1000000 }' /proc/uptime; }
 
 reboot() {
 	telegram_off

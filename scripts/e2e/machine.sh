@@ -4,13 +4,15 @@
 # rootfs SUITE prints the folder of a small installed Debian, made once. The
 # mirror is the one that this machine uses.
 rootfs() {
-	local dir=$E2E_CACHE/$1 mirror
+	local dir=$E2E_CACHE/$1 from
+	mkdir -p "$E2E_CACHE"
+	exec 9>"$E2E_CACHE/lock" # closed with the subshell of the caller
+	flock 9
 	if [ ! -e "$dir/etc/machine-id" ]; then
-		mirror=$(awk '/^URIs:/ { print $2; exit }' /etc/apt/sources.list.d/debian.sources 2>/dev/null || true)
-		mkdir -p "$E2E_CACHE"
+		from=$(mirror)
 		rm -rf "$dir.new"
 		mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,dbus \
-			"$1" "$dir.new" ${mirror:+"$mirror"} >&2
+			"$1" "$dir.new" ${from:+"$from"} >&2
 		rm -rf "$dir.new"/var/lib/apt/lists/* "$dir.new"/etc/apt/sources.list "$dir.new"/etc/apt/sources.list.d/*
 		: >"$dir.new/etc/machine-id"
 		mv "$dir.new" "$dir"
@@ -26,12 +28,39 @@ machine_make() {
 	printf '127.0.0.1 localhost tgspool-%s\n' "$1" >"$ROOT/etc/hosts"
 }
 
+# machine_on boots it in a control group of its own: two machines in one would
+# take their units' groups, and the processes in them, for each other's.
 machine_on() {
-	SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 systemd-nspawn --quiet --boot --directory="$ROOT" \
-		--machine="tgspool-e2e-$$" --keep-unit --register=no --private-network --console=pipe \
-		</dev/null >"$ROOT.console" 2>&1 &
+	cgroup_new
+	(
+		echo "$BASHPID" >"$CGROUP/cgroup.procs"
+		SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 exec systemd-nspawn --quiet --boot --directory="$ROOT" \
+			--machine="tgspool-e2e-$$" --keep-unit --register=no --private-network --console=pipe
+	) </dev/null >"$ROOT.console" 2>&1 &
 	NSPAWN=$!
 	machine_ready
+}
+
+BOOTS=0
+cgroup_new() {
+	local top
+	BOOTS=$((BOOTS + 1))
+	top=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+	[ -n "$top" ] || fail "this machine has no control groups of version 2"
+	CGROUP=$top/tgspool-e2e-$$-$BOOTS
+	mkdir "$CGROUP"
+}
+
+# cgroup_gone ends whatever is left of a machine.
+cgroup_gone() {
+	[ -n "$CGROUP" ] || return 0
+	echo 1 2>/dev/null >"$CGROUP/cgroup.kill" || true
+	for _ in $(seq 100); do
+		find "$CGROUP" -depth -type d -exec rmdir {} + 2>/dev/null || true
+		[ -d "$CGROUP" ] || break
+		sleep 0.1
+	done
+	CGROUP=''
 }
 
 # machine_ready waits for the init process and the end of its boot.
@@ -56,8 +85,9 @@ booted() {
 # machine_reboot: the container's manager ends with its machine, and a new one
 # starts from the same files.
 machine_reboot() {
-	inside systemctl reboot || true
+	inside systemctl reboot >/dev/null 2>&1 || true # the answer may be cut off
 	eventually 60 "the machine's end" nspawn_gone
+	cgroup_gone
 	machine_on
 }
 
@@ -73,6 +103,7 @@ machine_off() {
 	done
 	kill -KILL "$NSPAWN" 2>/dev/null || true
 	wait "$NSPAWN" 2>/dev/null || true
+	cgroup_gone
 	NSPAWN='' LEADER=''
 }
 
@@ -92,6 +123,13 @@ put() {
 
 # network COMMAND... runs one of this machine's programs in the other's network.
 network() { timeout 60 nsenter -t "$LEADER" -n -- "$@"; }
+
+# all_off stops the package's units. What systemctl has to say about the order in
+# which it does is of interest only when it fails.
+all_off() {
+	local out
+	out=$(inside systemctl stop 'tgspool*' 2>&1) || fail "$out"
+}
 
 # show UNIT PROPERTY
 show() { inside systemctl show --property="$2" --value "$1"; }

@@ -48,23 +48,58 @@ send() { inside tgspool send --chat 42 "$@"; }
 
 # knock_on PREFIX starts two clients that send one message after the other, and
 # write down for each its number, exit code and milliseconds.
+KNOCKS=0
 knock_on() {
-	inside sh -c ": >/root/knocks; : >/root/knock-errors"
+	KNOCKS=$((KNOCKS + 1))
+	inside sh -c "rm -f /root/knock-off; : >/root/knocks; : >/root/knock-errors"
 	for client in a b; do
-		inside systemd-run --quiet --unit="knock-$client" --collect \
+		inside systemd-run --quiet --unit="knock-$KNOCKS-$client" --collect \
 			/usr/local/bin/knock "$1-$client" /root/knocks /usr/local/bin/telegram
 	done
 }
 
+# library_on PREFIX starts a client of the local Bot API endpoint, which writes
+# down what it doesn't understand: anything but a result, or the word that the
+# job stays queued while the daemon is restarted.
+library_on() {
+	: >"$WORK/library"
+	library_calls "$1" &
+	LIBRARY=$!
+}
+
+library_calls() {
+	local n=0 answer
+	while [ ! -e "$ROOT/root/knock-off" ]; do
+		n=$((n + 1))
+		answer=$(network curl --silent --show-error --max-time 60 --data "chat_id=$((3000 + n % 50))&text=$1-$n" \
+			"http://127.0.0.1:8081/bot$TOKEN/sendMessage" 2>&1) || true
+		jq --exit-status '.ok or (.error_code == 429 and (.description | contains("stays queued")))' <<<"$answer" >/dev/null 2>&1 ||
+			echo "$n: $answer" >>"$WORK/library"
+	done
+	echo $n >"$WORK/library-calls"
+}
+
+# library_off waits for its end; each of its calls must have been understood and
+# have arrived once.
+library_off() {
+	wait "$LIBRARY"
+	equals "answers that a bot library doesn't understand" "" "$(cat "$WORK/library")"
+	eventually 60 "an empty queue" queue_empty
+	each_arrived "$1-" "$(cat "$WORK/library-calls")"
+	note "$(cat "$WORK/library-calls") by a library"
+}
+
+# knocks_end: whoever knocks makes no call more.
+knocks_end() { : >"$ROOT/root/knock-off"; }
+
 # knock_off lets each client end its last call, and prints how many there were.
 knock_off() {
-	inside touch /root/knock-off
-	eventually 60 "the clients' end" no_knocks
-	inside rm /root/knock-off
+	knocks_end
+	eventually 90 "the clients' end" no_knocks
 	grep -c . "$ROOT/root/knocks"
 }
 
-no_knocks() { ! inside systemctl --quiet is-active knock-a knock-b; }
+no_knocks() { [ -z "$(inside systemctl list-units --plain --no-legend --state=active,deactivating 'knock-*')" ]; }
 
 # knocks_failed prints the calls that failed, knocks_refused also what was said;
 # knocks_longest the longest wait in seconds.
@@ -76,7 +111,7 @@ knocks_longest() { awk '$3 > most { most = $3 } END { printf "%.2f", most / 1000
 knock_program() {
 	cat <<'SH'
 #!/bin/sh
-# Each text is a chat's of its own turn, so that order and gaps don't slow it.
+# The texts go to many chats, so that order and gaps don't slow it.
 n=0
 while [ ! -e /root/knock-off ]; do
 	n=$((n + 1))

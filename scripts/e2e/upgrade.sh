@@ -4,7 +4,9 @@ upgrades() {
 	step "a full disk during the upgrade" upgrade_full_disk
 	step "upgrade under load" upgrade_under_load
 	step "a stopped daemon stays stopped" upgrade_stopped
+	step "upgrade with bad settings" upgrade_bad
 	step "back onto a newer spool" downgrade
+	step "a full disk under a newer version's spool" upgrade_no_room
 }
 
 # newer_store builds a package whose spool has a version that today's doesn't know.
@@ -26,8 +28,8 @@ func newer() (list []migration) {
 GO
 	jq -n --arg dir "$PWD/internal/spool" --arg new "$overlay" --arg schema "$(grep -lE '^(const |	)schemaVersion' internal/spool/*.go)" \
 		'{Replace: {("\($dir)/\($schema | split("/")[-1])"): "\($new)/schema.go", "\($dir)/migrate.go": "\($new)/migrate.go"}}' >"$overlay/overlay.json"
-	GOFLAGS="-overlay=$overlay/overlay.json" DIST=$WORK/dist VERSION=0.9.0 scripts/deb.sh amd64
-	NEWER=$WORK/dist/tgspool_0.9.0-1_amd64.deb
+	GOFLAGS="-overlay=$overlay/overlay.json" DIST=$WORK/dist VERSION=0.9.0 scripts/deb.sh "$ARCH"
+	NEWER=$WORK/dist/tgspool_0.9.0-1_$ARCH.deb
 }
 
 version() { inside tgspool status --json | jq -r .version; }
@@ -75,12 +77,25 @@ anonymous() { inside awk '/^RssAnon/ { printf "%.1f", $2 / 1024 }' "/proc/$1/sta
 
 upgrade_stopped() {
 	local out
-	inside systemctl stop 'tgspool*'
+	all_off
 	out=$(install_package "$PREVIOUS") || fail "$out"
 	out=$(install_package "$CURRENT") || fail "$out"
 	equals "active" inactive "$(inside systemctl is-active tgspool.service || true)"
 	inside systemctl start tgspool.service
 	equals "the version" 0.8.2 "$(version)"
+}
+
+# upgrade_bad: the package is installed all the same, whoever knocks hears what is
+# wrong, and that mended, it works.
+upgrade_bad() {
+	local out
+	extra 60-bad '[bots.home.sender]
+wrokers = 3'
+	out=$(install_package "$CURRENT") || fail "$out"
+	equals "the package" "install ok installed 0.8.2-1" "$(inside dpkg-query -W -f '${Status} ${Version}' tgspool)"
+	all_hear wrokers
+	extra 60-bad
+	usable "after an upgrade with bad settings"
 }
 
 # downgrade: the older program leaves a newer spool as it is, and says what to do.
@@ -103,9 +118,31 @@ downgrade() {
 
 # go_back takes the copy that the newer version made of the spool, as its message says.
 go_back() {
-	inside systemctl stop 'tgspool*'
+	all_off
 	inside sh -c 'cd /var/lib/tgspool && mv spool.db.v* spool.db'
 	install_package "$CURRENT" >/dev/null
 	inside systemctl start tgspool.service
 	equals "the version" 0.8.2 "$(version)"
+}
+
+# upgrade_no_room: a newer version that has no room to bring the spool into its
+# form leaves it as it is, and the older one goes on with it. The disk is a RAM
+# disk, of which the status says so.
+upgrade_no_room() {
+	local state=/var/lib/tgspool out
+	all_off
+	inside sh -c "mkdir -p /root/state && cp -a $state/. /root/state/ && mount -t tmpfs -o size=64m,mode=700,uid=tgspool,gid=tgspool tmpfs $state && cp -a /root/state/. $state/"
+	inside systemctl start tgspool.service
+	eventually 30 "the word that it is a RAM disk" shows "KEPT ONLY UNTIL THE NEXT BOOT"
+	messages_flow "from a RAM disk"
+	! inside sh -c "cat /dev/zero >$state/full" 2>/dev/null || fail "the disk isn't full"
+	out=$(install_package "$NEWER") || fail "$out"
+	out=$(refuses inside timeout 20 tgspool status)
+	holds "what a client hears" "no space left" "$out"
+	out=$(install_package "$CURRENT") || fail "$out"
+	inside rm "$state/full"
+	usable "after a newer version without room"
+	all_off
+	inside sh -c "cp -a $state/. /root/state/ && umount $state && cp -a /root/state/. $state/ && rm -r /root/state"
+	usable "from a disk again"
 }
