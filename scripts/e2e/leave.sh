@@ -22,7 +22,7 @@ long_queue() {
 				--header 'Content-Type: application/x-ndjson' http://tgspool/v1/bots/home/jobs >/dev/null
 	done
 	start=$(best_start)
-	at_most "the start with 100,000 jobs in ms" 300 "$start"
+	at_most "the start with 100,000 jobs in ms, on a machine that has other work" 600 "$start"
 	note "READY after $start ms with 100,000 jobs"
 }
 
