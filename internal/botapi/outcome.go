@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -50,6 +51,12 @@ type Outcome struct {
 	MessageIDs  []int64         // ids of the messages in the result, in order
 	Confirm     bool            // chat_gone: to be believed the second time only, at least 60 s later
 	Conflict    bool            // transient: 409, somebody else takes the updates
+}
+
+// Unparsed reports whether a call was rejected because the text's markup can't be
+// parsed: without it the text may pass.
+func (o Outcome) Unparsed() bool {
+	return o.Class == ClassRejected && strings.Contains(strings.ToLower(o.Description), "can't parse entities")
 }
 
 // ResultChat is the chat of a message that Telegram returned.

@@ -26,7 +26,7 @@ const pollStep = 30 * time.Second
 type jobFlags struct {
 	chat, at, in, ttl, key, lane, onUncertain string
 	maxAttempts                               int
-	force                                     bool
+	force, split, plainFallback               bool
 	wait                                      string
 }
 
@@ -81,9 +81,12 @@ func (f *jobFlags) body(method string, params json.RawMessage, chat *string) ([]
 		MaxAttempts int             `json:"max_attempts,omitempty"`
 		OnUncertain string          `json:"on_uncertain,omitempty"`
 		Force       bool            `json:"force,omitempty"`
+		Split       bool            `json:"split,omitempty"`
+		Plain       bool            `json:"plain_fallback,omitempty"`
 	}{
 		Method: method, Chat: chat, Params: params, Key: f.key, Lane: f.lane, Delay: f.in, TTL: f.ttl,
 		MaxAttempts: f.maxAttempts, OnUncertain: f.onUncertain, Force: f.force,
+		Split: f.split, Plain: f.plainFallback,
 	}
 	if f.at != "" {
 		at, err := parseAt(f.at, time.Now())
@@ -119,7 +122,8 @@ func parseAt(s string, now time.Time) (time.Time, error) {
 // posted is a job as the daemon answers with it.
 type posted struct {
 	spool.Job
-	Duplicate bool `json:"duplicate"`
+	Duplicate bool    `json:"duplicate"`
+	Parts     []int64 `json:"parts"` // of a long text
 }
 
 // enqueue posts a job, waits for it when asked to, and says what became of it.
@@ -137,26 +141,56 @@ func (a *app) enqueue(ctx context.Context, body []byte, wait time.Duration) erro
 	if err := json.Unmarshal(raw, &job); err != nil {
 		return err
 	}
-	code := exitOK
-	if wait > 0 {
-		if raw, err = s.await(ctx, job.ID, wait, raw); err != nil {
-			return err
-		}
-		job.Job = spool.Job{}
-		if err := json.Unmarshal(raw, &job.Job); err != nil {
-			return err
-		}
-		code = endCode(job.State)
+	if wait == 0 {
+		a.tellPosted(job, raw, false)
+		return nil
 	}
+	code, err := a.awaitAll(ctx, s, job, raw, wait)
+	if err == nil && code != exitOK {
+		err = silent(code)
+	}
+	return err
+}
+
+// awaitAll waits for the end of a job, or of all parts of a long text, says what
+// became of each, and returns the exit code: that of the part that fared worst.
+func (a *app) awaitAll(ctx context.Context, s *session, job posted, raw json.RawMessage, wait time.Duration) (int, error) {
+	ids := job.Parts
+	if len(ids) == 0 {
+		ids = []int64{job.ID}
+	}
+	end, code := time.Now().Add(wait), exitOK
+	for _, id := range ids {
+		var err error
+		if raw, err = s.await(ctx, id, max(time.Until(end), time.Millisecond), raw); err != nil {
+			return code, err
+		}
+		part := posted{Duplicate: job.Duplicate}
+		if raw == nil { // the daemon stays away
+			if code == exitOK {
+				code = exitTempFail
+			}
+			continue
+		}
+		if err := json.Unmarshal(raw, &part.Job); err != nil {
+			return code, err
+		}
+		a.tellPosted(part, raw, true)
+		raw = nil
+		if c := endCode(part.State); code != exitData && c != exitOK {
+			code = c
+		}
+	}
+	return code, nil
+}
+
+// tellPosted says what became of a job, as a line for people or as its JSON.
+func (a *app) tellPosted(job posted, raw json.RawMessage, waited bool) {
 	if a.json {
 		a.out.jsonLine(raw)
 	} else {
-		a.printPosted(job, wait > 0)
+		a.printPosted(job, waited)
 	}
-	if code != exitOK {
-		return silent(code)
-	}
-	return nil
 }
 
 // await asks for the job until it is neither pending nor running or the time is
@@ -232,6 +266,9 @@ func (a *app) printPosted(job posted, waited bool) {
 		a.out.printf(" as message %d", messageID(job.Result))
 	case waited && job.LastError != nil:
 		a.out.printf(": %s", reason(job.LastError))
+	}
+	if n := len(job.Parts); n > 1 {
+		a.out.printf(", in %d parts: jobs %d to %d", n, job.Parts[0], job.Parts[n-1])
 	}
 	a.out.printf("\n")
 }

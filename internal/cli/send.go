@@ -5,18 +5,15 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tgspool/tgspool/internal/text"
 )
 
-const (
-	// maxText is Telegram's limit for a message, in UTF-16 units.
-	maxText = 4096
-	// maxStdin bounds what is read from stdin.
-	maxStdin = 8 << 20
-)
+// maxStdin bounds what is read from stdin.
+const maxStdin = 8 << 20
 
 // sendFlags are the flags of send.
 type sendFlags struct {
@@ -32,7 +29,9 @@ func (a *app) sendCommand() *cobra.Command {
 		Use:   "send [flags] [TEXT...]",
 		Short: "Queue a text",
 		Long: "Queue a text for a chat. Without TEXT, or with -, it is read from stdin. The job is on disk\n" +
-			"before the command ends; it goes out when its turn comes and Telegram can be reached.",
+			"before the command ends; it goes out when its turn comes and Telegram can be reached.\n" +
+			"A long text becomes several messages, cut at paragraphs, lines, sentences or words; they keep\n" +
+			"their order, --key is for all of them, and when one is refused those behind it aren't sent.",
 		Example: "  tgspool send Backup done\n" +
 			"  df -h | tgspool send --code --silent\n" +
 			"  tgspool send --chat -1001234567890 --key backup-2026-01-02 --ttl 6h Backup done\n" +
@@ -43,14 +42,15 @@ func (a *app) sendCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			text, err := a.readText(args)
+			words, err := a.readText(args)
 			if err != nil {
 				return err
 			}
-			params, err := f.params(text)
+			params, err := f.params(words)
 			if err != nil {
 				return err
 			}
+			f.split = true
 			body, err := f.body("sendMessage", params, &f.chat)
 			if err != nil {
 				return err
@@ -64,6 +64,7 @@ func (a *app) sendCommand() *cobra.Command {
 	flags.BoolVar(&f.html, "html", false, "the text is Telegram's HTML")
 	flags.BoolVar(&f.markdown, "markdown", false, "the text is Telegram's MarkdownV2")
 	flags.BoolVar(&f.code, "code", false, "show the text in a fixed-width block, as it is")
+	flags.BoolVar(&f.plainFallback, "plain-fallback", false, "where Telegram can't parse the markup, send the text without it")
 	flags.Int64Var(&f.thread, "thread", 0, "the forum topic's `id`")
 	flags.Int64Var(&f.replyTo, "reply-to", 0, "the `id` of the message that this one answers")
 	flags.StringVar(&f.photo, "photo", "", "a picture's `file` (not supported yet)")
@@ -104,29 +105,24 @@ func (a *app) validText(s string) string {
 }
 
 // params makes the parameters of sendMessage.
-func (f *sendFlags) params(text string) (json.RawMessage, error) {
+func (f *sendFlags) params(body string) (json.RawMessage, error) {
 	if f.photo != "" || f.document != "" {
 		return nil, usagef("files can't be sent yet; only texts")
 	}
 	if marked := count(f.html, f.markdown, f.code); marked > 1 {
 		return nil, usagef("--html, --markdown and --code exclude each other")
 	}
-	if strings.TrimSpace(text) == "" {
+	if strings.TrimSpace(body) == "" {
 		return nil, dataf("the text is empty")
 	}
-	units := len(utf16.Encode([]rune(text)))
-	if units > maxText && !f.html && !f.markdown {
-		return nil, withHint(dataf("the text has %d characters, and Telegram takes %d", units, maxText),
-			"texts are not split yet; cut it, for example with head -c 4000")
-	}
-	params := map[string]any{"text": text}
+	params := map[string]any{"text": body}
 	switch {
 	case f.html:
 		params["parse_mode"] = "HTML"
 	case f.markdown:
 		params["parse_mode"] = "MarkdownV2"
 	case f.code:
-		params["entities"] = []map[string]any{{"type": "pre", "offset": 0, "length": units}}
+		params["entities"] = []map[string]any{{"type": "pre", "offset": 0, "length": text.Units(body)}}
 	}
 	if f.silent {
 		params["disable_notification"] = true

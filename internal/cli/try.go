@@ -255,7 +255,9 @@ func (a *app) printTried(route handler.RouteConfig, t handler.Tried) error {
 		shown.ExitCode = &t.Code
 	}
 	for _, j := range t.Jobs {
-		shown.Calls = append(shown.Calls, triedCall{j.Method, j.Params})
+		for _, call := range append([]spool.NewJob{j}, j.Parts...) {
+			shown.Calls = append(shown.Calls, triedCall{call.Method, call.Params})
+		}
 	}
 	if a.json {
 		line, err := json.Marshal(shown)

@@ -54,6 +54,7 @@ func (r *route) edit(key string, job spool.NewJob) (spool.NewJob, bool) {
 	o := r.options()
 	o.Fallback = &outbox.Fallback{Method: job.Method, Params: job.Params}
 	edit, err := outbox.New("editMessageText", append(params, '}'), o)
+	edit.Parts = job.Parts // what follows a long text follows its beginning
 	return edit, err == nil
 }
 

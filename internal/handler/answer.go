@@ -55,20 +55,23 @@ func (r *route) answerCalls(u botapi.Update, lease *spool.Lease, stdout []byte) 
 	return h, nil
 }
 
-// say makes messages of a text for the chat where the update came from; none of
-// an empty one, or where there is no chat.
-func (c RouteConfig) say(u botapi.Update, text string) (jobs []spool.NewJob, err error) {
-	if u.ChatID == 0 {
+// say sends a text to the chat where the update came from, in parts when it is
+// long; nothing of an empty one, or where there is no chat.
+func (c RouteConfig) say(u botapi.Update, text string) ([]spool.NewJob, error) {
+	if u.ChatID == 0 || text == "" {
 		return nil, nil
 	}
-	for _, part := range cutText(text, maxText) {
-		job, err := c.call("sendMessage", message{ChatID: u.ChatID, Thread: u.Thread, Business: u.Business, Text: part})
-		if err != nil {
-			return nil, err
-		}
-		jobs = append(jobs, job)
+	raw, err := object(message{ChatID: u.ChatID, Thread: u.Thread, Business: u.Business, Text: text})
+	if err != nil {
+		return nil, err
 	}
-	return jobs, nil
+	o := c.options()
+	o.Split = true
+	job, err := outbox.New("sendMessage", raw, o)
+	if err != nil {
+		return nil, err
+	}
+	return []spool.NewJob{job}, nil
 }
 
 // message is the parameters of a sendMessage.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -383,27 +382,6 @@ func TestTail_BoundsALineAndTheWhole(t *testing.T) {
 	}
 	if got := len(tl.flush()); got != maxTail {
 		t.Errorf("tail has %d bytes", got)
-	}
-}
-
-func TestCutText(t *testing.T) {
-	face := "\U0001F600" // two UTF-16 units
-	tests := []struct {
-		in   string
-		most int
-		want []string
-	}{
-		{"", 4, nil},
-		{"abcd", 4, []string{"abcd"}},
-		{"abcde", 4, []string{"abcd", "e"}},
-		{"абвгд", 4, []string{"абвг", "д"}},
-		{"abc" + face, 4, []string{"abc", face}},
-		{face + face + face, 4, []string{face + face, face}},
-	}
-	for _, tt := range tests {
-		if got := cutText(tt.in, tt.most); fmt.Sprint(got) != fmt.Sprint(tt.want) {
-			t.Errorf("cutText(%q, %d) = %q, want %q", tt.in, tt.most, got, tt.want)
-		}
 	}
 }
 

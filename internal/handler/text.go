@@ -5,31 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 )
-
-// maxText is the longest text of a message, in UTF-16 units, as Telegram counts.
-const maxText = 4096
-
-// cutText cuts a text into parts of at most most UTF-16 units, never inside a
-// rune. An empty text has no parts.
-func cutText(s string, most int) []string {
-	var parts []string
-	start, units := 0, 0
-	for i, r := range s {
-		n := utf16.RuneLen(r)
-		if units+n > most {
-			parts = append(parts, s[start:i])
-			start, units = i, 0
-		}
-		units += n
-	}
-	if start < len(s) {
-		parts = append(parts, s[start:])
-	}
-	return parts
-}
 
 // printed is a program's standard output as a text for a chat; it is empty when
 // there is nothing that Telegram would take for a text. A letter of another

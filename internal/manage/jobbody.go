@@ -22,11 +22,8 @@ const maxJobs = 10_000
 var jobMembers = []string{
 	"method", "params", "chat", "dedupe_key", "dedupe_for", "lane", "not_before", "delay",
 	"expires_at", "ttl", "max_attempts", "on_uncertain", "force", "fallback", "replace",
+	"split", "plain_fallback",
 }
-
-// laterMembers belong to the contract but can't be served yet. They are refused
-// rather than ignored: a text that was to be split would be cut off instead.
-var laterMembers = []string{"split"}
 
 // posted is a job as it was asked for.
 type posted struct {
@@ -106,12 +103,13 @@ func (p *posted) set(m member, now time.Time) (err error) {
 		o.Force, err = decode[bool](m, "true or false")
 	case "replace":
 		o.Replace, err = decode[bool](m, "true or false")
+	case "split":
+		o.Split, err = decode[bool](m, "true or false")
+	case "plain_fallback":
+		o.PlainFallback, err = decode[bool](m, "true or false")
 	case "fallback":
 		p.fallback, err = readFallback(m)
 	default:
-		if slices.Contains(laterMembers, m.name) {
-			return problemf(http.StatusUnprocessableEntity, "%q is not supported yet", m.name)
-		}
 		return unknownMember(m.name, jobMembers)
 	}
 	return err
@@ -236,7 +234,11 @@ func (a *api) build(r *http.Request, bot string, p posted) (spool.NewJob, error)
 		}
 		p.options.Fallback = &outbox.Fallback{Method: f.method, Params: f.params}
 	}
-	return outbox.New(p.method, p.params, p.options)
+	job, err := outbox.New(p.method, p.params, p.options)
+	if err == nil && len(job.Parts) > 0 { // all alike: the rest of a caption is a text
+		err = who.check(job.Parts[0].Method, job.Parts[0].Params)
+	}
+	return job, err
 }
 
 // chatID is the chat_id of the parameters, as a name for place.

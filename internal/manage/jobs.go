@@ -15,6 +15,8 @@ import (
 type queued struct {
 	spool.Job
 	Duplicate bool `json:"duplicate,omitempty"`
+	// Parts are the ids of all messages that a long text has become.
+	Parts []int64 `json:"parts,omitempty"`
 }
 
 // items is the body of every answer that holds more than one record.
@@ -63,7 +65,7 @@ func (a *api) answerQueued(r *http.Request, made []spool.Queued, many bool, wait
 	status := http.StatusOK
 	out := make([]queued, len(made))
 	for i, m := range made {
-		out[i] = queued{Job: who.hide(m.Job), Duplicate: m.Duplicate}
+		out[i] = queued{Job: who.hide(m.Job), Duplicate: m.Duplicate, Parts: m.Parts}
 		if !m.Duplicate {
 			status = http.StatusCreated
 		}
@@ -72,7 +74,7 @@ func (a *api) answerQueued(r *http.Request, made []spool.Queued, many bool, wait
 		return status, items{Items: out}, nil
 	}
 	if wait > 0 {
-		job, err := a.await(r.Context(), out[0].ID, wait)
+		job, err := a.awaitAll(r.Context(), made[0], wait)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -187,6 +189,18 @@ func (a *api) await(ctx context.Context, n int64, wait time.Duration) (spool.Job
 		return a.store.Outcome(n)
 	}
 	return a.store.Job(n)
+}
+
+// awaitAll waits for a job, or for the last part of its text, and returns the job
+// as it is then.
+func (a *api) awaitAll(ctx context.Context, q spool.Queued, wait time.Duration) (spool.Job, error) {
+	if n := len(q.Parts); n > 1 {
+		if _, err := a.await(ctx, q.Parts[n-1], wait); err != nil {
+			return spool.Job{}, err
+		}
+		wait = 0
+	}
+	return a.await(ctx, q.Job.ID, wait)
 }
 
 // decisions are the verbs on jobs, and the states from which each can be taken.

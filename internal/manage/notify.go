@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf16"
 
 	"github.com/tgspool/tgspool/internal/outbox"
 	"github.com/tgspool/tgspool/internal/spool"
@@ -21,8 +20,6 @@ import (
 const (
 	// maxNotify is the most that a notification's body may take, in bytes.
 	maxNotify = 1 << 20
-	// maxPart is the longest text of a message, in UTF-16 units, as Telegram counts.
-	maxPart = 4096
 	// maxParts is the most messages that one notification may become.
 	maxParts = 20
 )
@@ -55,64 +52,50 @@ func (a *api) notify(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	jobs, err := a.noteJobs(r, bot.Name(), q, n)
+	job, err := a.noteJob(r, bot.Name(), q, n)
 	if err != nil {
 		return 0, nil, err
-	}
-	if len(jobs) > 1 && wait > 0 {
-		return 0, nil, problemf(http.StatusBadRequest, "only one message can be waited for, and this text takes %d", len(jobs))
 	}
 	ctx, cancel := change(r.Context())
 	defer cancel()
-	made, err := bot.Enqueue(ctx, jobs...)
+	made, err := bot.Enqueue(ctx, job)
 	if err != nil {
 		return 0, nil, err
 	}
-	return a.answerQueued(r, made, len(jobs) > 1, wait)
+	return a.answerQueued(r, made, false, wait)
 }
 
-// noteJobs makes a message of each part of the text, in their order.
-func (a *api) noteJobs(r *http.Request, bot string, q params, n note) ([]spool.NewJob, error) {
+// noteJob makes the job of the text, which brings its parts along when it is long.
+func (a *api) noteJob(r *http.Request, bot string, q params, n note) (spool.NewJob, error) {
 	o, err := q.noteOptions(time.Now())
 	if err != nil {
-		return nil, err
+		return spool.NewJob{}, err
 	}
 	silent, err := q.flag("silent")
 	if err != nil {
-		return nil, err
+		return spool.NewJob{}, err
 	}
 	chat := q["chat"]
 	if chat == "" {
 		chat = n.chat
 	}
-	parts := cutNote(n.text, maxPart)
-	if len(parts) > maxParts {
-		return nil, problemf(http.StatusRequestEntityTooLarge, "the text takes %d messages, more than %d", len(parts), maxParts)
+	message := map[string]any{"text": n.text}
+	if silent {
+		message["disable_notification"] = true
 	}
-	var jobs []spool.NewJob
-	for i, part := range parts {
-		message := map[string]any{"text": part}
-		if silent {
-			message["disable_notification"] = true
-		}
-		if n.noPreview {
-			message["link_preview_options"] = map[string]bool{"is_disabled": true}
-		}
-		raw, err := encodeText(message)
-		if err != nil {
-			return nil, err
-		}
-		p := posted{method: "sendMessage", params: raw, chat: &chat, options: o}
-		if i > 0 && o.DedupeKey != "" {
-			p.options.DedupeKey += "#" + strconv.Itoa(i+1)
-		}
-		job, err := a.build(r, bot, p)
-		if err != nil {
-			return nil, err
-		}
-		jobs = append(jobs, job)
+	if n.noPreview {
+		message["link_preview_options"] = map[string]bool{"is_disabled": true}
 	}
-	return jobs, nil
+	raw, err := encodeText(message)
+	if err != nil {
+		return spool.NewJob{}, err
+	}
+	o.Split = true
+	job, err := a.build(r, bot, posted{method: "sendMessage", params: raw, chat: &chat, options: o})
+	if parts := 1 + len(job.Parts); err == nil && parts > maxParts {
+		err = problemf(http.StatusRequestEntityTooLarge, "the text takes %d messages, more than %d", parts, maxParts)
+	}
+	return job, err
 }
 
 // noteOptions reads what the query says of the jobs.
@@ -214,32 +197,6 @@ func fromForm(form url.Values, attached int) note {
 		Text: form.Get("text"), Title: form.Get("title"), Message: form.Get("message"), Body: form.Get("body"),
 		Type: form.Get("type"), Chat: json.RawMessage(strconv.Quote(form.Get("chat"))),
 	}.note(attached)
-}
-
-// cutNote cuts a text into parts of at most most UTF-16 units, at the end of a
-// line or a word where there is one in the second half.
-func cutNote(s string, most int) []string {
-	var parts []string
-	for s != "" {
-		end, soft, units := len(s), 0, 0
-		for i, r := range s {
-			if units += utf16.RuneLen(r); units > most {
-				end = i
-				break
-			}
-			if (r == '\n' || r == ' ' && (soft == 0 || s[soft-1] == ' ')) && units > most/2 {
-				soft = i + 1
-			}
-		}
-		if end < len(s) && soft > 0 {
-			end = soft
-		}
-		if part := strings.TrimSpace(s[:end]); part != "" {
-			parts = append(parts, part)
-		}
-		s = s[end:]
-	}
-	return parts
 }
 
 // encodeText encodes parameters as they are meant: <, > and & stay readable.

@@ -3,6 +3,8 @@ package manage_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -86,22 +88,34 @@ func TestNotify_Query(t *testing.T) {
 	}
 }
 
+// postedJob is the answer to a posted job.
+type postedJob struct {
+	spool.Job
+	Duplicate bool
+	Parts     []int64
+}
+
 // TestNotify_Long: one text, several messages, in order, none lost, all or none.
 func TestNotify_Long(t *testing.T) {
 	w := newWorld(t)
 	line := strings.Repeat("😀 wörd ", 100)
 	text := strings.TrimSpace(strings.Repeat(line+"\n", 12))
-	got := into[struct{ Items []spool.Job }](t, w.do("POST", "/v1/bots/home/notify?dedupe_key=k", "text/plain", text), http.StatusCreated)
+	got := into[postedJob](t, w.do("POST", "/v1/bots/home/notify?dedupe_key=k", "text/plain", text), http.StatusCreated)
 	var words []string
-	for _, j := range got.Items {
+	for _, id := range got.Parts {
+		j := into[spool.Job](t, w.get("/v1/jobs/"+strconv.FormatInt(id, 10)), http.StatusOK)
 		part := sentAs(t, j).Text
 		if n := len(utf16.Encode([]rune(part))); n > 4096 || strings.ContainsRune(part, '\uFFFD') {
 			t.Errorf("a part of %d units", n)
 		}
 		words = append(words, strings.Fields(part)...)
 	}
-	if len(got.Items) != 3 || strings.Join(words, " ") != strings.Join(strings.Fields(text), " ") {
-		t.Errorf("%d parts, %d words", len(got.Items), len(words))
+	if len(got.Parts) != 3 || got.Parts[0] != got.ID || strings.Join(words, " ") != strings.Join(strings.Fields(text), " ") {
+		t.Errorf("parts %d, %d words", got.Parts, len(words))
+	}
+	again := into[postedJob](t, w.do("POST", "/v1/bots/home/notify?dedupe_key=k", "text/plain", text), http.StatusOK)
+	if !again.Duplicate || again.ID != got.ID || !slices.Equal(again.Parts, got.Parts) {
+		t.Errorf("again: %+v", again)
 	}
 	if a := w.do("POST", "/v1/bots/home/notify", "text/plain", strings.Repeat("x", 4096*20+1)); a.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("a text without end: %d %s", a.status, a.body)

@@ -45,9 +45,9 @@ func readFields(params json.RawMessage) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// text returns a parameter as Telegram reads it: a string without its quotes,
+// paramText returns a parameter as Telegram reads it: a string without its quotes,
 // anything else as it stands.
-func text(value json.RawMessage) string {
+func paramText(value json.RawMessage) string {
 	var s string
 	if err := json.Unmarshal(value, &s); err == nil {
 		return s

@@ -4,7 +4,8 @@
 //
 // It decides what the spool, which knows nothing of Telegram, has to be told of
 // a call: the queue that it stands in, how many messages it puts into its chat,
-// and whether a second run would do harm. It never changes the parameters.
+// and whether a second run would do harm. It never changes the parameters, unless
+// it is asked to split a long text.
 package outbox
 
 import (
@@ -61,6 +62,10 @@ type Options struct {
 	Verbatim bool
 	// Fallback is made once, in the same place, when the call is rejected.
 	Fallback *Fallback
+	// PlainFallback makes the call once more without markup when that is refused.
+	PlainFallback bool
+	// Split makes several messages of a text that is longer than one may be.
+	Split bool
 }
 
 // Fallback is the second call of a job. It goes to the same chat as the first.
@@ -84,6 +89,14 @@ func New(method string, params json.RawMessage, o Options) (spool.NewJob, error)
 	if err := check(o); err != nil {
 		return spool.NewJob{}, err
 	}
+	if o.Split || o.PlainFallback {
+		return newText(m, params, fields, o)
+	}
+	return newJob(m, params, fields, o)
+}
+
+// newJob makes the job of a call that goes out as it is.
+func newJob(m botapi.Method, params json.RawMessage, fields map[string]json.RawMessage, o Options) (spool.NewJob, error) {
 	job := spool.NewJob{
 		Method:       m.Name,
 		Params:       params,
@@ -103,6 +116,7 @@ func New(method string, params json.RawMessage, o Options) (spool.NewJob, error)
 		Replace:      o.Replace,
 		OwnOnly:      o.OwnOnly,
 	}
+	var err error
 	if job.Chat, err = queueOf(m, params, fields); err != nil {
 		return spool.NewJob{}, err
 	}
@@ -173,7 +187,7 @@ func queueOf(m botapi.Method, params json.RawMessage, fields map[string]json.Raw
 		}
 		chat = "once:" + m.Name + ":" + what
 	case !hasChat:
-		inline := text(fields["inline_message_id"])
+		inline := paramText(fields["inline_message_id"])
 		if inline == "" {
 			return "", nil
 		}
@@ -201,7 +215,7 @@ func canonical(chat string) string {
 func queryID(fields map[string]json.RawMessage) string {
 	for name, value := range fields {
 		if strings.HasSuffix(name, "query_id") {
-			return text(value)
+			return paramText(value)
 		}
 	}
 	return ""

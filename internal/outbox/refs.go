@@ -125,11 +125,11 @@ func touches(job *spool.NewJob, fields map[string]json.RawMessage) {
 		if message == "" {
 			return ""
 		}
-		return text(fields["business_connection_id"]) + "/" + job.Chat + "/" + message
+		return paramText(fields["business_connection_id"]) + "/" + job.Chat + "/" + message
 	}
 	switch {
-	case foldable[job.Method] && text(fields["inline_message_id"]) != "":
-		job.Edits = "inline/" + text(fields["inline_message_id"])
+	case foldable[job.Method] && paramText(fields["inline_message_id"]) != "":
+		job.Edits = "inline/" + paramText(fields["inline_message_id"])
 	case foldable[job.Method]:
 		job.Edits = name(messageOf(fields["message_id"], job.Refs))
 	case job.Method == "deleteMessage":
@@ -138,7 +138,7 @@ func touches(job *spool.NewJob, fields map[string]json.RawMessage) {
 		}
 	case job.Method == "deleteMessages":
 		var ids []json.RawMessage
-		if json.Unmarshal([]byte(text(fields["message_ids"])), &ids) != nil {
+		if json.Unmarshal([]byte(paramText(fields["message_ids"])), &ids) != nil {
 			return
 		}
 		for _, id := range ids {
@@ -154,7 +154,7 @@ func messageOf(value json.RawMessage, refs []spool.Ref) string {
 	if _, ref := reference(value); ref && len(refs) > 0 {
 		return spool.RefMark
 	}
-	id, err := strconv.ParseInt(strings.TrimSpace(text(value)), 10, 64)
+	id, err := strconv.ParseInt(strings.TrimSpace(paramText(value)), 10, 64)
 	if err != nil {
 		return ""
 	}

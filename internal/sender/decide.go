@@ -66,7 +66,7 @@ func decide(o botapi.Outcome, seen botapi.Seen, c *spool.Claim, s situation) spo
 	case botapi.ClassUnknownOutcome:
 		unknown(&v, c, s)
 	case botapi.ClassRejected:
-		if v.FallBack = c.CanFallBack; !v.FallBack {
+		if v.FallBack = c.CanFallBack && (!c.ForMarkup || o.Unparsed()); !v.FallBack {
 			v.State = spool.Dead
 		}
 	case botapi.ClassChatGone:

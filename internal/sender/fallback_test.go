@@ -99,3 +99,68 @@ func TestSender_FallbackOfAnotherMethod(t *testing.T) {
 		}
 	})
 }
+
+func plainFallback(o *outbox.Options) { o.Split, o.PlainFallback = true, true }
+
+// TestSender_PlainFallback: the simulator itself refuses the markup.
+func TestSender_PlainFallback(t *testing.T) {
+	run(t, func(w *world) {
+		a := w.call("sendMessage", `{"chat_id":1,"text":"<b>load</b> < 10% &amp; more","parse_mode":"HTML"}`, plainFallback)
+		b := w.call("sendMessage", `{"chat_id":1,"text":"*Disk* at 95.5%","parse_mode":"MarkdownV2"}`, plainFallback)
+		c := w.call("sendMessage", `{"chat_id":1,"text":"<b>fine</b>","parse_mode":"HTML"}`, plainFallback)
+		w.end(c, spool.Done)
+		w.sent(1, "load < 10% & more", "Disk at 95.5%", "<b>fine</b>")
+		for _, id := range []int64{a, b} {
+			job := w.end(id, spool.Done)
+			w.class(job, botapi.ClassRejected)
+			if job.Attempts != 2 || !job.Fallback.Used {
+				t.Errorf("%d attempts, fallback %+v", job.Attempts, job.Fallback)
+			}
+		}
+		if job := w.job(c); job.Attempts != 1 || job.Fallback.Used {
+			t.Errorf("%d attempts, fallback %+v", job.Attempts, job.Fallback)
+		}
+	})
+}
+
+// TestSender_PlainFallbackIsForMarkupOnly: another rejection would meet the plain
+// text as well, and after an unknown outcome it could be a second message.
+func TestSender_PlainFallbackIsForMarkupOnly(t *testing.T) {
+	run(t, func(w *world) {
+		w.fault(telegramsim.Fault{Method: "sendMessage", Chat: 1, Kind: telegramsim.FaultCode, Code: 400, Body: "Bad Request: TOPIC_CLOSED", Times: 1})
+		a := w.call("sendMessage", `{"chat_id":1,"text":"<b>a</b>","parse_mode":"HTML"}`, plainFallback)
+		if job := w.end(a, spool.Dead); job.Attempts != 1 || job.Fallback.Used {
+			t.Errorf("%d attempts, %+v", job.Attempts, job.Fallback)
+		}
+		w.fault(telegramsim.Fault{Method: "sendMessage", Chat: 1, Kind: telegramsim.FaultResetAfterRead, Effect: true, Times: 1})
+		b := w.call("sendMessage", `{"chat_id":1,"text":"<b>b</b>","parse_mode":"HTML"}`, plainFallback)
+		w.end(b, spool.Uncertain)
+		w.sent(1, "<b>b</b>")
+	})
+}
+
+// TestSender_LongText: parts in order, and none behind one that is refused.
+func TestSender_LongText(t *testing.T) {
+	run(t, func(w *world) {
+		long := func(c string) string { return strings.Repeat(c, 4096) }
+		x, y, z := "<i>"+long("x")+"</i>", "<i>"+long("y")+"</i>", "<i>z</i>"
+		text := `{"chat_id":1,"parse_mode":"HTML","text":"<i>` + long("x") + ` ` + long("y") + ` z</i>"}`
+		w.fault(telegramsim.Fault{Method: "sendMessage", Chat: 1, Kind: telegramsim.FaultFlood, RetryAfter: 3, Times: 1})
+		a := w.call("sendMessage", text, plainFallback)
+		b := w.send(1, "after")
+		w.end(b, spool.Done)
+		w.sent(1, x, y, z, "after")
+		if job := w.job(a); job.Part == nil || job.Part.Of != 3 || job.Attempts != 1 {
+			t.Errorf("part %+v, %d attempts", job.Part, job.Attempts)
+		}
+		w.fault(telegramsim.Fault{Method: "sendMessage", Chat: 1, Kind: telegramsim.FaultCode, Code: 400, Body: "Bad Request: TOPIC_CLOSED", Times: 1})
+		c := w.call("sendMessage", text, plainFallback)
+		last := w.end(c+2, spool.Dead)
+		if !strings.Contains(last.LastError.Description, "part 1 of 3") || last.Attempts != 0 {
+			t.Errorf("%d attempts, %+v", last.Attempts, last.LastError)
+		}
+		w.send(1, "more")
+		w.pass(10 * time.Second)
+		w.sent(1, x, y, z, "after", "more")
+	})
+}

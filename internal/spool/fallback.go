@@ -19,6 +19,8 @@ type NewFallback struct {
 	Weight       int             // as NewJob.Weight
 	SafeToRepeat bool
 	Refs         []Ref // as NewJob.Refs
+	// ForMarkup: only for a rejection that is about the text's markup.
+	ForMarkup bool
 }
 
 // Fallback is the second call of a job as callers see it.
@@ -38,13 +40,14 @@ type fallbackRec struct {
 	Used   bool      `cbor:"5,keyasint,omitempty"`
 	Said   *JobError `cbor:"6,keyasint,omitempty"` // what became of the first call
 	Refs   []refRec  `cbor:"7,keyasint,omitempty"`
+	Markup bool      `cbor:"8,keyasint,omitempty"` // only where the markup was refused
 }
 
 func (f *NewFallback) record() *fallbackRec {
 	if f == nil {
 		return nil
 	}
-	return &fallbackRec{Method: f.Method, Params: f.Params, Weight: byte(f.Weight), Safe: f.SafeToRepeat}
+	return &fallbackRec{Method: f.Method, Params: f.Params, Weight: byte(f.Weight), Safe: f.SafeToRepeat, Markup: f.ForMarkup}
 }
 
 func (f *fallbackRec) view() *Fallback {

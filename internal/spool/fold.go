@@ -100,6 +100,7 @@ func (t *txn) supersede(b *Bot, old *jobRec, by int64, why string) {
 	}
 	old.Error, old.Updated = &JobError{Class: supersededClass, Description: why, At: t.s.clock.at(t.now)}, t.now
 	t.leave(b, old, Pending, Verdict{State: Cancelled})
+	t.endRest(b, old, Cancelled, old.Error)
 }
 
 // replaced finds the pending job that a call replaces: the holder of its key,

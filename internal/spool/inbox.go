@@ -366,7 +366,7 @@ func (b *Bot) Replay(ctx context.Context, seq int64, fresh bool) (Update, error)
 		r.Attempts, r.NextAt, r.StaleAt, r.Error, r.Output = 0, 0, 0, "", ""
 		r.Replays++
 		if fresh {
-			r.Fresh, r.Jobs = r.Fresh+1, nil
+			r.Fresh, r.Jobs, r.Further = r.Fresh+1, nil, nil
 		}
 		t.open(b, r, from)
 	})

@@ -32,8 +32,9 @@ type Job struct {
 	Evidence    *Evidence       `json:"evidence"`
 	Result      json.RawMessage `json:"result"`
 
-	// Fallback stands only in jobs that have one.
+	// Fallback stands only in jobs that have one, Part only in those of long texts.
 	Fallback *Fallback `json:"fallback,omitempty"`
+	Part     *PartOf   `json:"part,omitempty"`
 }
 
 // File is one upload of a job, kept beside the store until the job ends.
@@ -78,6 +79,10 @@ type NewJob struct {
 
 	// Fallback is made once, in the job's place, when the call is rejected; nil: none.
 	Fallback *NewFallback
+	// Parts are what follows when the call is the beginning of a long text, in its
+	// order. They have no key, no files and no parts of their own; lane, times and
+	// Force are those of this one.
+	Parts []NewJob
 
 	// Refs are the places in Params where results of other jobs go, in order. The
 	// call waits for them.
@@ -112,6 +117,8 @@ type NewJob struct {
 type Queued struct {
 	Job       Job
 	Duplicate bool // the job that holds the dedupe key, not a new one
+	// Parts are the ids of all parts of a long text, the job's first; nil otherwise.
+	Parts []int64
 }
 
 // Claim is a job handed to a worker. Its attempt is already marked on disk:
@@ -129,6 +136,7 @@ type Claim struct {
 	MaybeSent bool
 	// CanFallBack: a rejection leads to the job's second call, see Verdict.FallBack.
 	CanFallBack bool
+	ForMarkup   bool // but only one that is about the text's markup
 
 	chatNo uint32
 	bot    *Bot

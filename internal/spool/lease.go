@@ -254,8 +254,11 @@ func (t *txn) replies(b *Bot, r *updateRec, jobs []NewJob) []Queued {
 		}
 		job := t.newRecord(b, &j)
 		job.Key, job.Reply, job.Asked = r.replyKey(i), true, r.Received
-		t.place(b, job)
-		out = append(out, Queued{Job: t.full(job).view(b.rec.Name, t.s.clock)})
+		parts := t.store(b, job, &j)
+		out = append(out, Queued{Job: t.full(job).view(b.rec.Name, t.s.clock), Parts: parts})
+		if len(parts) > 0 {
+			r.Further = append(r.Further, parts[1:]...)
+		}
 		if i < len(r.Jobs) {
 			r.Jobs[i] = job.ID
 		} else {

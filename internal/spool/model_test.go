@@ -56,12 +56,13 @@ type model struct {
 	ends   map[string][]time.Time // per chat: when messages have reached it
 	weight map[int64]int
 
-	edits    map[int64]string // chat, message and method of edits
-	named    []int64          // jobs with a key of their own, name<id>
-	refs     map[int64]int64  // jobs that wait for the result of another
-	fallback map[int64]bool   // jobs with a fallback that is still to be made
-	maybe    map[int64]bool   // jobs that may have reached Telegram
-	holder   map[string]int64 // of keys that are replaced
+	edits    map[int64]string  // chat, message and method of edits
+	named    []int64           // jobs with a key of their own, name<id>
+	refs     map[int64]int64   // jobs that wait for the result of another
+	fallback map[int64]bool    // jobs with a fallback that is still to be made
+	maybe    map[int64]bool    // jobs that may have reached Telegram
+	holder   map[string]int64  // of keys that are replaced
+	behind   map[int64][]int64 // the parts of the same text that follow
 }
 
 func (m *model) fail(format string, args ...any) {
@@ -91,6 +92,11 @@ func (m *model) enqueue(s step) {
 	if s.N%5 == 0 {
 		j.Fallback = &spool.NewFallback{Method: "sendMessage", Params: j.Params, Weight: j.Weight, SafeToRepeat: j.SafeToRepeat}
 	}
+	for range s.N % 10 / 7 * (1 + s.N%2) { // now and then a text of several parts
+		p := j
+		p.DedupeKey, p.Parts, p.Fallback = "", nil, nil
+		j.Parts = append(j.Parts, p)
+	}
 	q := m.f.enqueue(j)[0]
 	if q.Duplicate {
 		if _, known := m.states[q.Job.ID]; !known {
@@ -102,17 +108,29 @@ func (m *model) enqueue(s step) {
 	if m.fallback[id] = j.Fallback != nil; own {
 		m.named = append(m.named, id)
 	}
-	if s.Late && s.N > 0 {
-		m.place[id] = 0 // its place depends on when it becomes due: not compared
+	for _, id := range append(q.Parts, id) {
+		if s.Late && s.N > 0 {
+			m.place[id] = 0 // its place depends on when it becomes due: not compared
+		}
 	}
 }
 
 // accepted notes a new job.
 func (m *model) accepted(q spool.Queued, j spool.NewJob) int64 {
+	for i, id := range q.Parts {
+		m.behind[id] = q.Parts[i+1:]
+	}
+	for _, id := range append(slices.Clone(q.Parts[min(1, len(q.Parts)):]), q.Job.ID) {
+		m.states[id], m.safe[id], m.chat[id], m.lane[id] = q.Job.State, j.SafeToRepeat, j.Chat, j.Lane
+		m.weight[id] = j.Weight
+	}
 	m.nth++
 	id := q.Job.ID
-	m.states[id], m.safe[id], m.chat[id], m.lane[id] = q.Job.State, j.SafeToRepeat, j.Chat, j.Lane
-	m.weight[id], m.place[id] = j.Weight, m.nth
+	m.place[id] = m.nth
+	for _, id := range m.behind[id] {
+		m.nth++
+		m.place[id] = m.nth
+	}
 	return id
 }
 
@@ -202,6 +220,11 @@ func (m *model) settle(s step) {
 		m.fail("settling job %d: %v", c.ID, err)
 	}
 	m.states[c.ID] = v.State
+	for _, id := range m.behind[c.ID] {
+		if v.State == spool.Dead && m.states[id] == spool.Pending {
+			m.states[id] = spool.Dead
+		}
+	}
 	if v.Reached {
 		m.reached(c.ID)
 	}
@@ -320,6 +343,7 @@ func TestStore_AgainstAModel(t *testing.T) {
 				chat: map[int64]string{}, lane: map[int64]spool.Lane{}, place: map[int64]int{},
 				ends: map[string][]time.Time{}, weight: map[int64]int{}, edits: map[int64]string{}, refs: map[int64]int64{},
 				fallback: map[int64]bool{}, maybe: map[int64]bool{}, holder: map[string]int64{}, talks: map[int64]spool.Session{},
+				behind: map[int64][]int64{},
 			}
 			for i, s := range list {
 				m.run(s)

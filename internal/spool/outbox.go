@@ -38,6 +38,7 @@ func sizeOf(jobs []NewJob) (n int) {
 		if f := jobs[i].Fallback; f != nil {
 			n += len(f.Params)
 		}
+		n += sizeOf(jobs[i].Parts)
 	}
 	return n
 }
@@ -56,6 +57,15 @@ func fillingOf(jobs []NewJob) filling {
 }
 
 func (j *NewJob) check() error {
+	for i := range j.Parts {
+		p := &j.Parts[i]
+		if p.DedupeKey != "" || len(p.Files) > 0 || len(p.Parts) > 0 || p.ID != 0 || len(p.Print) > 0 || p.Chat != j.Chat {
+			return fmt.Errorf("part %d of a text is more than a part: %w", i+2, ErrInvalid)
+		}
+		if err := p.check(); err != nil {
+			return err
+		}
+	}
 	switch {
 	case j.Method == "":
 		return fmt.Errorf("a job needs a method: %w", ErrInvalid)
@@ -108,7 +118,7 @@ func (t *txn) accept(b *Bot, j *NewJob) Queued {
 	old := t.replaced(b, j)
 	if id := t.keyHolder(b, j.DedupeKey); id != 0 && old == nil {
 		if r, err := t.job(id); err == nil {
-			return Queued{Job: t.full(r).view(b.rec.Name, t.s.clock), Duplicate: true}
+			return Queued{Job: t.full(r).view(b.rec.Name, t.s.clock), Duplicate: true, Parts: t.parts(r)}
 		}
 		// The record is gone, the key is remembered: say so with what is known.
 		return Queued{Job: Job{ID: id, Bot: b.rec.Name, Method: j.Method, State: Done, DedupeKey: &j.DedupeKey, Lane: Normal, OnUncertain: PolicyHold}, Duplicate: true}
@@ -121,8 +131,8 @@ func (t *txn) accept(b *Bot, j *NewJob) Queued {
 		t.put(bKey, dedupeKey(b.num, r.Key), keyValue(r.ID, r.KeyUntil))
 	}
 	t.putPrint(b, r)
-	t.place(b, r)
-	return Queued{Job: t.full(r).view(b.rec.Name, t.s.clock)}
+	parts := t.store(b, r, j)
+	return Queued{Job: t.full(r).view(b.rec.Name, t.s.clock), Parts: parts}
 }
 
 // newRecord makes the record of a call, without a place yet.

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 )
 
@@ -53,6 +54,7 @@ type jobRec struct {
 	Edits    string       `cbor:"42,keyasint,omitempty"` // the message that it edits
 	By       int64        `cbor:"43,keyasint,omitempty"` // the job that superseded it
 	Folded   bool         `cbor:"44,keyasint,omitempty"` // By stands for it: whoever waits gets that one's end
+	Part     *partRec     `cbor:"60,keyasint,omitempty"`
 
 	state State // where it stands; not stored in the record
 }
@@ -125,6 +127,7 @@ type updateRec struct {
 	Replays  int     `cbor:"20,keyasint,omitempty"`
 	Most     int     `cbor:"21,keyasint,omitempty"` // attempts of its route, where leases need to know
 	PerUser  bool    `cbor:"22,keyasint,omitempty"` // its session is the chat's and the user's
+	Further  []int64 `cbor:"40,keyasint,omitempty"` // parts of long texts behind the jobs of Jobs
 
 	state    UpdateState
 	leasedAt int64 // when the lease began under which it is looked at; not stored
@@ -179,6 +182,7 @@ func (r *jobRec) view(bot string, c *timeline) Job {
 		HeldBy: textPtr(r.HeldBy), Origin: r.Origin,
 		CreatedAt: c.at(r.Created), UpdatedAt: c.at(r.Updated),
 		LastError: r.Error, Evidence: r.Evidence, Result: raw(r.Result), Fallback: r.Fallback.view(),
+		Part: r.Part.view(),
 	}
 }
 
@@ -188,7 +192,7 @@ func (r *updateRec) view(c *timeline) Update {
 		Seq: r.Seq, Kind: r.Kind, State: r.state, Attempts: r.Attempts,
 		ReceivedAt: c.at(r.Received), Handler: textPtr(r.Handler),
 		Error: textPtr(r.Error), Output: textPtr(r.Output),
-		NextAttemptAt: c.atPtr(r.NextAt), Jobs: append([]int64{}, r.Jobs...),
+		NextAttemptAt: c.atPtr(r.NextAt), Jobs: slices.Sorted(slices.Values(slices.Concat([]int64{}, r.Jobs, r.Further))),
 		Raw: raw(r.Raw),
 	}
 	if r.HasID {

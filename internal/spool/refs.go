@@ -35,6 +35,7 @@ type refRec struct {
 	List  bool   `cbor:"4,keyasint,omitempty"`
 	Job   int64  `cbor:"5,keyasint"`           // the other job
 	With  string `cbor:"6,keyasint,omitempty"` // the number; empty: not known yet
+	Only  bool   `cbor:"7,keyasint,omitempty"` // the wait only: it stands nowhere, and any end will do
 }
 
 // name is what a reference stands for in the name of a message.
@@ -72,6 +73,9 @@ func (r *jobRec) waiting() bool {
 // fillIn puts the numbers where the references stand.
 func fillIn(params []byte, refs []refRec) []byte {
 	for _, ref := range slices.Backward(refs) {
+		if ref.Only {
+			continue
+		}
 		params = slices.Concat(params[:ref.Start], []byte(ref.With), params[ref.End:])
 	}
 	return params
@@ -174,12 +178,20 @@ func (t *txn) fillRefs(b *Bot, refs []refRec) error {
 			continue
 		}
 		other, err := t.job(ref.Job)
+		if err != nil && ref.Only {
+			ref.With = "-"
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("job %d (%s) is gone, and its result with it", ref.Job, ref.Key)
 		}
 		_, other = t.successor(b, other)
 		ref.Job = other.ID
 		if !other.state.Ended() {
+			continue
+		}
+		if ref.Only {
+			ref.With = "-"
 			continue
 		}
 		if ref.With, err = ref.from(other); err != nil {
@@ -264,6 +276,9 @@ func (t *txn) tellWaiting(b *Bot, id int64) {
 	defer func() { t.nested-- }()
 	for _, r := range list {
 		t.dropLink(b, linkWaits, name, r.ID)
+		if now, err := t.liveJob(b, r.ID); err != nil || now.state != Pending {
+			continue // it ended with one that came before it in the list
+		}
 		if !slices.ContainsFunc(r.refs(), func(ref refRec) bool { return ref.With == "" && ref.Job == id }) {
 			continue // a stale link
 		}

@@ -151,8 +151,16 @@ func (t *txn) expired(r *jobRec) bool {
 	return r.ExpiresAt != 0 && r.ExpiresAt <= t.now && t.s.clock.ok.Load()
 }
 
-// leave moves a job out of live: it is uncertain, held, or ended.
+// leave moves a job out of live: it is uncertain, held, or ended. The parts of a
+// text that stand behind one that dies die with it.
 func (t *txn) leave(b *Bot, r *jobRec, from State, v Verdict) {
+	t.depart(b, r, from, v)
+	if v.State == Dead {
+		t.endRest(b, r, Dead, t.partError(r))
+	}
+}
+
+func (t *txn) depart(b *Bot, r *jobRec, from State, v Verdict) {
 	t.del(bLive, liveKey(b.num, r.ID))
 	r.state = v.State
 	t.count(b, from, v.State)
