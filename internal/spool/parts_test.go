@@ -119,7 +119,7 @@ func TestParts_InactiveChat(t *testing.T) {
 	bubble(t, limits(), func(t *testing.T, f *fixture) {
 		f.send("5", "x")
 		f.settle(f.mustClaim(), spool.Verdict{State: spool.Dead, ChatGone: "Forbidden: bot was blocked by the user"})
-		time.Sleep(8 * 24 * time.Hour)
+		f.claim(8 * 24 * time.Hour)
 		q := f.enqueue(long("5", 3))[0]
 		for _, id := range q.Parts {
 			if s := f.job(id).State; s != spool.Pending {
