@@ -52,5 +52,6 @@ systemctl stop 'tgspool*'.`,
 	`Programs of handlers run as the user tgspool-exec in units of their own, tgspool-exec@.service,
 which can't read tokens or the spool and see no /home, no devices and no memory that is both
 writable and executable. Drop-ins that give more are among the examples:
-copy one to /etc/systemd/system/tgspool-exec@.service.d/ and run systemctl daemon-reload.`,
+copy one to /etc/systemd/system/tgspool-exec@.service.d/ and run systemctl daemon-reload. What one
+sets with Environment= reaches the programs.`,
 }
