@@ -213,7 +213,7 @@ func enqueue(c *call, job spool.NewJob) (spool.Job, error) {
 func (s *Server) await(ctx context.Context, id int64, most time.Duration) (spool.Job, error) {
 	waiting, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	job, err := s.store.Wait(waiting, id)
+	job, err := s.store.WaitAnswer(waiting, id)
 	switch {
 	case err == nil:
 		return job, nil

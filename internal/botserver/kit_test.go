@@ -256,6 +256,7 @@ func (k *kit) begin(r *http.Request) *pendingCall {
 
 func (k *kit) jobs() []spool.Job {
 	k.t.Helper()
+	k.store.Settled(k.t.Context())
 	page, err := k.bot.Jobs(spool.JobFilter{})
 	k.must(err)
 	return page.Items

@@ -22,6 +22,7 @@ import (
 
 	"github.com/tgspool/tgspool/internal/localapi"
 	"github.com/tgspool/tgspool/internal/manage"
+	"github.com/tgspool/tgspool/internal/spool"
 )
 
 // TestServer_Hosts: a web page whose name is made to mean this machine gets
@@ -95,10 +96,10 @@ func logins(token string) localapi.Login {
 
 // TestServer_Bearer: who comes in over TCP, and as whom.
 func TestServer_Bearer(t *testing.T) {
-	store := manage.New(manage.Config{Bots: noBots{}})
+	face := face(t)
 	s, _ := server(t, localapi.Config{
 		Endpoints: []localapi.Endpoint{{Addr: "tcp:127.0.0.1:0"}, {Addr: "tcp:127.0.0.1:0", Serve: []string{"submit"}}},
-		Manage:    store, Bot: botFace, Bearer: logins,
+		Manage:    face, Bot: botFace, Bearer: logins,
 	})
 	tests := []struct {
 		face          int
@@ -137,6 +138,17 @@ func TestServer_Bearer(t *testing.T) {
 	}
 }
 
+// face is the management API of a daemon without a bot.
+func face(t *testing.T) http.Handler {
+	t.Helper()
+	store, err := spool.Open(t.Context(), spool.Options{Path: filepath.Join(t.TempDir(), "spool.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return manage.New(manage.Config{Store: store, Bots: noBots{}})
+}
+
 // noBots is a daemon without a bot.
 type noBots struct{}
 
@@ -149,7 +161,7 @@ func (noBots) ResolveChat(string, string) (string, bool) { return "", false }
 func TestServer_Submit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "submit.sock")
 	s, _ := server(t, localapi.Config{
-		Endpoints: []localapi.Endpoint{{Addr: "unix:" + path, Serve: []string{"submit"}}}, Manage: manage.New(manage.Config{Bots: noBots{}}),
+		Endpoints: []localapi.Endpoint{{Addr: "unix:" + path, Serve: []string{"submit"}}}, Manage: face(t),
 	})
 	for path, status := range map[string]int{
 		"/v1/bots/x/jobs": 404, "/v1/status": 403, "/v1/bots/x/chats": 403, "/v1/bots/x/updates": 403,

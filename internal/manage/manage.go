@@ -188,6 +188,7 @@ func (a *api) serve(do endpoint) http.Handler {
 			// The deadline was for the body. Left standing, it would end a long wait.
 			_ = control.SetReadDeadline(time.Time{})
 		}))
+		a.store.Settled(r.Context()) // what a client has heard of a job is found here, too
 		status, body, err := do(r)
 		if err != nil {
 			a.fail(w, r, err)

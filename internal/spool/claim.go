@@ -26,7 +26,7 @@ func (b *Bot) Claim(ctx context.Context) (*Claim, error) {
 func (b *Bot) SettleAndClaim(ctx context.Context, c *Claim, v Verdict) (*Claim, error) {
 	w := &waiter{ch: make(chan *Claim, 1)}
 	// The verdict must reach the disk even when the worker is being stopped.
-	err := b.s.do(context.WithoutCancel(ctx), len(v.Result)+256, func(t *txn) error {
+	o := &op{size: len(v.Result) + 256, adds: ends, done: make(chan error, 1), fn: func(t *txn) error {
 		if _, err := t.settle(b, c, v); err != nil {
 			return err
 		}
@@ -34,7 +34,14 @@ func (b *Bot) SettleAndClaim(ctx context.Context, c *Claim, v Verdict) (*Claim, 
 			b.park(t, w)
 		}
 		return nil
-	})
+	}}
+	told := func() {}
+	if mayForetell(c, v) {
+		o.told = b.s.awaited(c.ID)
+		o.taken = func() { told = b.s.foretell(c, v) }
+	}
+	err := b.s.submit(context.WithoutCancel(ctx), o)
+	told()
 	if err != nil {
 		return nil, err
 	}

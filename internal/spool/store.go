@@ -73,6 +73,9 @@ type Store struct {
 	mu      sync.RWMutex
 	bots    map[string]*Bot // by name
 	watches map[int64][]chan struct{}
+	// foretold are the ends that are on their way to disk, by job.
+	foretold map[int64]*foretold
+	callers  map[int64]int // who waits for an answer, by job
 
 	// The writer goroutine alone uses these.
 	all       []*Bot
@@ -92,7 +95,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
 		path: o.Path, log: o.Logger, keep: o.Keep, observer: o.Observer,
 		ops: make(chan *op), kicks: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}),
-		bots: map[string]*Bot{}, watches: map[int64][]chan struct{}{},
+		bots: map[string]*Bot{}, watches: map[int64][]chan struct{}{}, foretold: map[int64]*foretold{}, callers: map[int64]int{},
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -31,19 +31,19 @@ func (s *Store) Outcome(id int64) (job Job, err error) {
 // is when ctx ends, with ctx's error. Of a job whose place another has taken it
 // is the other that is waited for.
 func (s *Store) Wait(ctx context.Context, id int64) (Job, error) {
-	return s.waitWhile(ctx, id, State.Open)
+	return s.waitWhile(ctx, id, s.Outcome, State.Open)
 }
 
 // WaitAttempt returns the job when no attempt is under way, be it that it has
 // ended or that it is back in the queue, or as it is when ctx ends, with ctx's
 // error.
 func (s *Store) WaitAttempt(ctx context.Context, id int64) (Job, error) {
-	return s.waitWhile(ctx, id, func(state State) bool { return state == Running })
+	return s.waitWhile(ctx, id, s.Outcome, func(state State) bool { return state == Running })
 }
 
-func (s *Store) waitWhile(ctx context.Context, id int64, waits func(State) bool) (Job, error) {
+func (s *Store) waitWhile(ctx context.Context, id int64, look func(int64) (Job, error), waits func(State) bool) (Job, error) {
 	for {
-		job, moved, err := s.waitFor(ctx, id, waits)
+		job, moved, err := s.waitFor(ctx, id, look, waits)
 		if !moved {
 			return job, err
 		}
@@ -52,12 +52,12 @@ func (s *Store) waitWhile(ctx context.Context, id int64, waits func(State) bool)
 }
 
 // waitFor waits for one job, until it gives way to another that waits on.
-func (s *Store) waitFor(ctx context.Context, id int64, waits func(State) bool) (job Job, moved bool, err error) {
+func (s *Store) waitFor(ctx context.Context, id int64, look func(int64) (Job, error), waits func(State) bool) (job Job, moved bool, err error) {
 	ch := make(chan struct{}, 1)
 	s.watch(id, ch)
 	defer s.unwatch(id, ch)
 	for {
-		job, err := s.Outcome(id)
+		job, err := look(id)
 		if err != nil || !waits(job.State) {
 			return job, false, err
 		}
@@ -96,14 +96,16 @@ func (s *Store) unwatch(id int64, ch chan struct{}) {
 
 // tell wakes those who wait for a job, after the commit.
 func (t *txn) tell(id int64) {
-	t.after = append(t.after, func() {
-		t.s.mu.RLock()
-		defer t.s.mu.RUnlock()
-		for _, ch := range t.s.watches[id] {
-			select {
-			case ch <- struct{}{}:
-			default:
-			}
+	t.after = append(t.after, func() { t.s.wake(id) })
+}
+
+func (s *Store) wake(id int64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, ch := range s.watches[id] {
+		select {
+		case ch <- struct{}{}:
+		default:
 		}
-	})
+	}
 }

@@ -29,6 +29,10 @@ type op struct {
 	size int        // bytes that it is about to store
 	adds filling    // what it does to the space that is left
 	done chan error // buffered: the writer never waits for a caller
+	// taken is called once the writer has it: what others hand over from then on
+	// comes after it. May be nil.
+	taken func()
+	told  bool // whoever waits for what it is about has heard already
 }
 
 // do hands a transition to the writer and waits until it is on disk. ctx counts
@@ -50,6 +54,9 @@ func (s *Store) submit(ctx context.Context, o *op) error {
 		return ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	if o.taken != nil {
+		o.taken()
 	}
 	select {
 	case err := <-o.done:
@@ -101,24 +108,40 @@ func (s *Store) arm(alarm Alarm, next int64) {
 
 // gather takes all transitions that wait, up to the bounds. Before it closes the
 // batch it lets the callers run who have just been answered: their next ones
-// share this commit, too. With nobody else to run that costs nothing.
+// share this commit, too. With nobody else to run that costs nothing. Where all
+// have heard already how it went, so that a commit keeps nobody, it stays open
+// for a moment: the next call of a caller who has just got his answer shares it.
 func (s *Store) gather(first *op) []*op {
-	batch, size := []*op{first}, first.size
+	batch, size, told := []*op{first}, first.size, first.told
 	for yielded := false; len(batch) < maxBatchOps && size < maxBatchBytes; {
 		select {
 		case o := <-s.ops:
-			batch, size = append(batch, o), size+o.size
+			batch, size, told = append(batch, o), size+o.size, told && o.told
 			yielded = false
+			continue
 		default:
-			if yielded {
-				return batch
-			}
+		}
+		if !yielded {
 			runtime.Gosched()
 			yielded = true
+			continue
+		}
+		if !told {
+			return batch
+		}
+		told = false // no longer than this once
+		select {
+		case o := <-s.ops:
+			batch, size, yielded = append(batch, o), size+o.size, false
+		case <-time.After(linger):
+		case <-s.stop:
 		}
 	}
 	return batch
 }
+
+// linger is how long a commit that keeps nobody waits for others.
+const linger = 2 * time.Millisecond
 
 // run puts a batch into one transaction and answers each caller. A transition
 // that fails after it has written something (a fault of the program) would

@@ -32,7 +32,7 @@ func (b *bench) endpoint() error {
 		return err
 	}
 	defer e.stop()
-	for _, part := range []func() error{e.latency, e.held, e.upload, e.wake} {
+	for _, part := range []func() error{e.upload, e.latency, e.held, e.wake} {
 		if err := part(); err != nil {
 			return err
 		}
