@@ -178,6 +178,7 @@ type endpoint func(r *http.Request) (int, any, error)
 // serve makes an endpoint a handler, with the limits that hold for all.
 func (a *api) serve(do endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a.store.Settled(r.Context()) // what a client has heard of a job is found here, too
 		control := http.NewResponseController(w)
 		if r.ContentLength != 0 {
 			// Not every writer can (a test's recorder); then nothing is slow either.
@@ -188,7 +189,6 @@ func (a *api) serve(do endpoint) http.Handler {
 			// The deadline was for the body. Left standing, it would end a long wait.
 			_ = control.SetReadDeadline(time.Time{})
 		}))
-		a.store.Settled(r.Context()) // what a client has heard of a job is found here, too
 		status, body, err := do(r)
 		if err != nil {
 			a.fail(w, r, err)

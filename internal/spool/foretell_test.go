@@ -63,7 +63,7 @@ func TestWaitAnswer_BeforeTheCommit(t *testing.T) {
 		}
 		raw, err := os.ReadFile(s.path)
 		if err == nil {
-			err = os.WriteFile(copied, raw, 0o600)
+			err = os.WriteFile(copied, raw, 0o600) //nolint:gosec // a folder of the test's own
 		}
 		if err != nil {
 			t.Fatal(err)
