@@ -183,6 +183,7 @@ func TestWebhook_AndPolls(t *testing.T) {
 				k.t.Errorf("%s: %s", tt.method, a.body)
 			}
 		}
+		synctest.Wait() // the worker of the webhook waits for no update any more
 		k.feed(500, 1)
 		k.wantIDs(k.call("getUpdates", `{}`), 500)
 		k.restart(true)
