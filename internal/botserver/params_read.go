@@ -37,6 +37,10 @@ func read(w http.ResponseWriter, r *http.Request, up wire.Files) (*wire.Params, 
 	if n, err := r.Body.Read(make([]byte, 1)); n > 0 || err != nil && !errors.Is(err, io.EOF) {
 		return nil, errorf(http.StatusBadRequest, "something follows the body")
 	}
+	// The deadline was for the body, and would be taken for a hang-up later. Of a
+	// body that couldn't be read it stays: the server drops the rest before it
+	// answers, and must not wait for it.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	return g.Params(up.Has), nil
 }
 
@@ -55,7 +59,6 @@ func readBody(w http.ResponseWriter, r *http.Request, g *wire.Gathering, up wire
 		return wire.TooLarge(limit)
 	}
 	paced := newPaced(w, r.Body, isForm)
-	defer paced.stop()
 	body, err := unpacked(r.Header.Get("Content-Encoding"), paced)
 	if err != nil {
 		return err
@@ -145,6 +148,3 @@ func (p *paced) Read(b []byte) (int, error) {
 	_ = p.ctl.SetReadDeadline(at) // not every transport of a test has one
 	return p.body.Read(b)
 }
-
-// stop lifts the deadline, which would else be taken for a hang-up later.
-func (p *paced) stop() { _ = p.ctl.SetReadDeadline(time.Time{}) }

@@ -19,6 +19,7 @@ const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 32 << 10
+	unreadBody        = 30 * time.Second
 )
 
 // Server serves all endpoints of the daemon. Make one with Listen, run it with
@@ -68,6 +69,7 @@ func (s *Server) add(e Endpoint, l net.Listener) error {
 	if l.Addr().Network() != "unix" {
 		handler = s.onlyOwnHosts(handler)
 	}
+	handler = bounded(handler)
 	s.faces = append(s.faces, face{endpoint: e, listener: l, drain: d, http: &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: readHeaderTimeout,
@@ -86,6 +88,18 @@ func (s *Server) add(e Endpoint, l net.Listener) error {
 		return fmt.Errorf("listening on %s: %w", e.Addr, err)
 	}
 	return nil
+}
+
+// bounded keeps those who never send the body that they have announced from
+// holding a connection for ever: whoever is refused before it is read is answered
+// only when it has come, or this time is over. Who reads it sets his own.
+func bounded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadBody))
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // handler decides what a listener serves beside the bot endpoint.
