@@ -14,8 +14,7 @@ func TestRecords_NumbersAreUnique(t *testing.T) {
 	} {
 		typ := reflect.TypeOf(rec)
 		seen := map[string]string{}
-		for i := range typ.NumField() {
-			f := typ.Field(i)
+		for f := range typ.Fields() {
 			tag, stored := f.Tag.Lookup("cbor")
 			if !stored {
 				continue
