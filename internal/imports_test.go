@@ -46,7 +46,7 @@ var rooms = map[string][]string{
 	"localapi":    {"botserver", "dashboard", "manage", "spool"},
 	"daemon": {
 		"botapi", "botserver", "config", "dashboard", "gate", "handler", "intake",
-		"localapi", "manage", "sender", "spool", "text", "wire",
+		"localapi", "manage", "outbox", "sender", "spool", "text", "wire",
 	},
 	"demo":  {"spool", "telegramsim"},
 	"setup": {"botapi", "config"},

@@ -14,6 +14,7 @@ import (
 	"github.com/tgspool/tgspool/internal/handler"
 	"github.com/tgspool/tgspool/internal/intake"
 	"github.com/tgspool/tgspool/internal/manage"
+	"github.com/tgspool/tgspool/internal/outbox"
 	"github.com/tgspool/tgspool/internal/sender"
 	"github.com/tgspool/tgspool/internal/spool"
 	"github.com/tgspool/tgspool/internal/wire"
@@ -114,6 +115,7 @@ func (b *bot) spoolConfig(cfg config.Bot) spool.BotConfig {
 		ID: b.client.BotID(), Name: cfg.Name, Limits: limitsOf(cfg.Sender),
 		Admit:  func(now time.Time, lane spool.Lane) (bool, time.Time) { return b.gate.Admit(now, string(lane)) },
 		Refund: b.gate.Refund,
+		Sight:  outbox.Sight(b.client.BotID()),
 		Routes: b.router.Load().Fingerprint(),
 		Route: func(raw []byte) spool.Route {
 			u, err := botapi.ParseUpdate(raw)

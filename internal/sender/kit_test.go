@@ -125,7 +125,7 @@ func (w *world) open() {
 			}
 			return ok, at
 		},
-		Refund: w.gate.Refund,
+		Refund: w.gate.Refund, Sight: outbox.Sight(botID),
 	})
 	w.must(err)
 	w.gate.OnOpen(w.bot.Kick)

@@ -36,6 +36,11 @@ type BotConfig struct {
 	// Refund gives back a token that came to nothing. May be nil.
 	Refund func()
 
+	// Sight finds the message of the bot's that an update shows, nil when there is
+	// none. It is asked only while jobs are uncertain, by the writer: it must
+	// answer at once and call nobody. May be nil.
+	Sight func(raw []byte) *Sighting
+
 	// Route finds an update's handler again when Routes, the fingerprint of the
 	// settings' routes, differs from the stored one.
 	Route  func(raw []byte) Route

@@ -63,6 +63,9 @@ func (t *txn) takeIn(b *Bot, u *NewUpdate, taken *Taken) {
 		r.ChatID = u.Chat.ID
 		t.meet(b, u)
 	}
+	if u.HasID {
+		t.settleBySight(b, u.Raw)
+	}
 	t.remember(b, u, r)
 	if len(r.Raw) > inlineMax {
 		k := inBodyKey(b.num, r.Seq)

@@ -1,11 +1,14 @@
 package spool_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tgspool/tgspool/internal/spool"
 )
@@ -116,5 +119,54 @@ func (m *model) results() {
 		case st.Ended():
 			m.states[id] = spool.Dead
 		}
+	}
+}
+
+// modelShown is what an update of the model shows.
+type modelShown struct {
+	Chat, ID int64
+	Date     time.Time
+	Method   string
+	Params   string
+}
+
+func modelSight(raw []byte) *spool.Sighting {
+	var u struct{ Shows *modelShown }
+	if json.Unmarshal(raw, &u) != nil || u.Shows == nil {
+		return nil
+	}
+	s := u.Shows
+	return &spool.Sighting{
+		Chat: s.Chat, ID: s.ID, Date: s.Date, Message: fmt.Appendf(nil, `{"message_id":%d}`, s.ID),
+		Is: func(method string, params json.RawMessage) bool {
+			return method == s.Method && string(params) == s.Params
+		},
+	}
+}
+
+// show takes in an update that shows the message of a job, whatever its state is.
+func (m *model) show(s step) {
+	id := int64(s.N%(len(m.states)+1)) + 1
+	chat, err := strconv.ParseInt(m.chat[id], 10, 64)
+	j, err2 := m.f.store.Job(id)
+	if err != nil || err2 != nil {
+		return // a @name: nothing shows that it is the chat
+	}
+	date := m.tried[id]
+	if s.Late {
+		date = date.Add(-time.Hour)
+	}
+	raw, err := json.Marshal(map[string]any{"Shows": modelShown{chat, 1000 + id, date, j.Method, string(j.Params)}})
+	if err != nil {
+		m.fail("%v", err)
+	}
+	m.nextID++
+	u := text(m.nextID, chat)
+	if u.Raw = raw; chat < 0 {
+		u.Chat.Type = "supergroup"
+	}
+	m.f.intake(u)
+	if m.states[id] == spool.Uncertain && !s.Late {
+		m.states[id] = spool.Done
 	}
 }

@@ -26,7 +26,7 @@ type step struct {
 }
 
 func steps() *rapid.Generator[[]step] {
-	ops := []string{"enqueue", "enqueue", "enqueue", "edit", "edit", "delete", "refer", "replace", "claim", "claim", "claim", "settle", "settle", "settle", "decide", "sleep", "reopen", "intake", "lease", "finish", "hold", "hold", "end", "end", "session"}
+	ops := []string{"enqueue", "enqueue", "enqueue", "edit", "edit", "delete", "refer", "replace", "show", "claim", "claim", "claim", "settle", "settle", "settle", "decide", "sleep", "reopen", "intake", "lease", "finish", "hold", "hold", "end", "end", "session"}
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 		return step{
 			Op: rapid.SampledFrom(ops).Draw(t, "op"), Chat: rapid.IntRange(0, 3).Draw(t, "chat"),
@@ -63,6 +63,7 @@ type model struct {
 	maybe    map[int64]bool    // jobs that may have reached Telegram
 	holder   map[string]int64  // of keys that are replaced
 	behind   map[int64][]int64 // the parts of the same text that follow
+	tried    map[int64]time.Time
 }
 
 func (m *model) fail(format string, args ...any) {
@@ -162,6 +163,7 @@ func (m *model) claim() {
 		m.fail("job %d can fall back: %v", c.ID, c.CanFallBack)
 	}
 	m.gates(c)
+	m.tried[c.ID] = time.Now()
 	m.states[c.ID] = spool.Running
 	m.claims = append(m.claims, c)
 }
@@ -338,11 +340,13 @@ func TestStore_AgainstAModel(t *testing.T) {
 		l.GroupPerMinute = modelGroup
 		bubble(t, l, func(t *testing.T, f *fixture) {
 			f.checked = true
+			f.cfg.Sight = modelSight
+			f.reopen()
 			m := &model{
 				t: t, f: f, states: map[int64]spool.State{}, safe: map[int64]bool{},
 				chat: map[int64]string{}, lane: map[int64]spool.Lane{}, place: map[int64]int{},
 				ends: map[string][]time.Time{}, weight: map[int64]int{}, edits: map[int64]string{}, refs: map[int64]int64{},
-				fallback: map[int64]bool{}, maybe: map[int64]bool{}, holder: map[string]int64{}, talks: map[int64]spool.Session{},
+				fallback: map[int64]bool{}, maybe: map[int64]bool{}, holder: map[string]int64{}, tried: map[int64]time.Time{}, talks: map[int64]spool.Session{},
 				behind: map[int64][]int64{},
 			}
 			for i, s := range list {
@@ -371,6 +375,8 @@ func (m *model) run(s step) {
 		m.refer(s)
 	case "replace":
 		m.replace(s)
+	case "show":
+		m.show(s)
 	case "claim":
 		m.claim()
 	case "settle":

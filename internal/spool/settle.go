@@ -100,6 +100,9 @@ func (r *jobRec) record(run *runRec, v Verdict, now int64) {
 		r.Result = v.Result
 	}
 	r.RetryAt = 0
+	if v.State == Uncertain {
+		r.Tried = run.Started
+	}
 	r.MaybeSent = r.MaybeSent || v.MaybeSent || v.State == Uncertain
 }
 

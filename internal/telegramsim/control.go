@@ -127,7 +127,8 @@ func controlFeed(s *Sim, r *http.Request) (any, error) {
 	return answer, lines.Err()
 }
 
-// person is what /sim/text and /sim/press take.
+// person is what /sim/text and /sim/press take. A text with a message_id is a
+// reply to that one.
 type person struct {
 	ChatID    int64  `json:"chat_id"`
 	UserID    int64  `json:"user_id"`
@@ -145,6 +146,9 @@ func controlText(s *Sim, r *http.Request) (any, error) {
 	in, err := read[person](r)
 	if err != nil {
 		return nil, err
+	}
+	if in.MessageID != 0 {
+		return fedID{s.FeedReply(in.ChatID, in.UserID, in.MessageID, in.Text, "")}, nil
 	}
 	return fedID{s.FeedText(in.ChatID, in.UserID, in.Text)}, nil
 }

@@ -48,6 +48,33 @@ func (s *Sim) FeedText(chatID, userID int64, text string) int64 {
 	return s.feedLocked(b, encode(object{{kind, body}}))
 }
 
+// FeedReply is FeedText with a reply to a message that the first bot has sent, and
+// a quote from it when that isn't empty.
+func (s *Sim) FeedReply(chatID, userID, messageID int64, text, quote string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.botLocked(0)
+	if b == nil {
+		return 0
+	}
+	ch := s.chatForFeedLocked(chatID)
+	body := object{
+		{"message_id", s.nextMessageIDLocked(b, ch)},
+		{"from", userObject(userID)},
+		{"chat", ch.brief()},
+		{"date", time.Now().Unix()},
+	}
+	if m := ch.find(b, messageID); m != nil {
+		inner := *m
+		inner.reply = nil
+		body = append(body, field{"reply_to_message", s.render(&inner)})
+	}
+	if quote != "" {
+		body = append(body, field{"quote", object{{"text", quote}, {"position", 0}, {"is_manual", true}}})
+	}
+	return s.feedLocked(b, encode(object{{"message", append(body, field{"text", text})}}))
+}
+
 // PressButton feeds the first bot a callback_query: a user pressed a button
 // with that data under a message. It returns the update_id.
 func (s *Sim) PressButton(chatID, userID, messageID int64, data string) int64 {

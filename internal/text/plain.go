@@ -25,6 +25,16 @@ func Plain(mode Mode, source string) string {
 	return source
 }
 
+// Shown is a text as it is shown, links without their addresses; false when it
+// isn't valid in its mode.
+func Shown(mode Mode, source string) (string, bool) {
+	d, err := parse(mode, source)
+	if err != nil {
+		return "", false
+	}
+	return d.plain, true
+}
+
 // readable is the plain text with the addresses of links.
 func (d *document) readable() string {
 	type opened struct {
