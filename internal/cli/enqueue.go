@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -26,7 +28,8 @@ const pollStep = 30 * time.Second
 type jobFlags struct {
 	chat, at, in, ttl, key, lane, onUncertain string
 	maxAttempts                               int
-	force, split, plainFallback               bool
+	every                                     string
+	force, split, plainFallback, replace      bool
 	wait                                      string
 }
 
@@ -38,6 +41,8 @@ func (f *jobFlags) add(c *cobra.Command, chatHelp string) {
 	flags.StringVar(&f.in, "in", "", "not before this `duration` has passed, like 10m")
 	flags.StringVar(&f.ttl, "ttl", "", "give up when it hasn't gone out after this `duration`")
 	flags.StringVar(&f.key, "key", "", "dedupe `key`: a second call with it makes no second job")
+	flags.StringVar(&f.every, "every", "", "at most once in this `duration`: the key is free again after it; without --key the same call has the same key")
+	flags.BoolVar(&f.replace, "replace", false, "a job of the same --key that is still pending gives way to this one")
 	flags.StringVar(&f.lane, "lane", "", "priority `lane`: interactive, normal or bulk (default normal)")
 	flags.StringVar(&f.onUncertain, "on-uncertain", "", "what if nobody knows whether it arrived: hold, resend, resend_marked or drop (`policy`)")
 	flags.IntVar(&f.maxAttempts, "max-attempts", 0, "give up after this `number` of attempts")
@@ -69,11 +74,20 @@ func (f *jobFlags) body(method string, params json.RawMessage, chat *string) ([]
 	if f.at != "" && f.in != "" {
 		return nil, usagef("--at and --in exclude each other")
 	}
+	if f.replace && f.key == "" {
+		return nil, usagef("--replace needs the --key whose job gives way")
+	}
+	key := f.key
+	if f.every != "" && key == "" {
+		key = everyKey(method, params, chat)
+	}
 	job := struct {
 		Method      string          `json:"method"`
 		Chat        *string         `json:"chat,omitempty"`
 		Params      json.RawMessage `json:"params,omitempty"`
 		Key         string          `json:"dedupe_key,omitempty"`
+		KeyFor      string          `json:"dedupe_for,omitempty"`
+		Replace     bool            `json:"replace,omitempty"`
 		Lane        string          `json:"lane,omitempty"`
 		NotBefore   *time.Time      `json:"not_before,omitempty"`
 		Delay       string          `json:"delay,omitempty"`
@@ -84,7 +98,7 @@ func (f *jobFlags) body(method string, params json.RawMessage, chat *string) ([]
 		Split       bool            `json:"split,omitempty"`
 		Plain       bool            `json:"plain_fallback,omitempty"`
 	}{
-		Method: method, Chat: chat, Params: params, Key: f.key, Lane: f.lane, Delay: f.in, TTL: f.ttl,
+		Method: method, Chat: chat, Params: params, Key: key, KeyFor: f.every, Replace: f.replace, Lane: f.lane, Delay: f.in, TTL: f.ttl,
 		MaxAttempts: f.maxAttempts, OnUncertain: f.onUncertain, Force: f.force,
 		Split: f.split, Plain: f.plainFallback,
 	}
@@ -96,6 +110,16 @@ func (f *jobFlags) body(method string, params json.RawMessage, chat *string) ([]
 		job.NotBefore = &at
 	}
 	return json.Marshal(job)
+}
+
+// everyKey names a call by what it says and where.
+func everyKey(method string, params json.RawMessage, chat *string) string {
+	h := sha256.New()
+	_, _ = h.Write([]byte(method + "\x00" + string(params))) // a hash takes everything
+	if chat != nil {
+		_, _ = h.Write([]byte("\x00" + *chat))
+	}
+	return "every:" + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // parseAt reads a point in time; a time of day is the next one of that name.

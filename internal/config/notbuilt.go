@@ -15,7 +15,6 @@ type unbuilt struct {
 // It is the table of load, and of nothing else.
 func notBuilt() []unbuilt {
 	return []unbuilt{
-		{key: "bots.NAME.sender.late_note"},
 		{key: "bots.NAME.admin"},
 	}
 }

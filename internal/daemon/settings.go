@@ -17,7 +17,7 @@ func limitsOf(s config.Sender) spool.Limits {
 }
 
 func senderOptions(s config.Sender, dir string) sender.Options {
-	return sender.Options{FloodScope: sender.FloodScope(s.FloodScope), RequestTimeout: s.RequestTimeout, Dir: dir}
+	return sender.Options{FloodScope: sender.FloodScope(s.FloodScope), RequestTimeout: s.RequestTimeout, LateNote: s.LateNote, Dir: dir}
 }
 
 // Routes are the handlers of the settings in the form of their room.

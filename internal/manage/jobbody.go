@@ -221,6 +221,8 @@ func (a *api) build(r *http.Request, bot string, p posted) (spool.NewJob, error)
 	}
 	who.apply(&p.options, time.Now())
 	p.options.Origin, p.options.OwnOnly = origin(r), who != nil
+	// What a person or a script has written by send is split, what call sends isn't.
+	p.options.LateNote = p.options.LateNote || p.options.Origin == "cli" && p.options.Split
 	if f := p.fallback; f != nil {
 		f.method = cmp.Or(f.method, p.method)
 		if own, _ := f.chatID(); !own {

@@ -100,7 +100,7 @@ func (a *api) noteJob(r *http.Request, bot string, q params, n note) (spool.NewJ
 
 // noteOptions reads what the query says of the jobs.
 func (q params) noteOptions(now time.Time) (outbox.Options, error) {
-	o := outbox.Options{DedupeKey: q["dedupe_key"], Lane: spool.Lane(q["lane"])}
+	o := outbox.Options{LateNote: true, DedupeKey: q["dedupe_key"], Lane: spool.Lane(q["lane"])}
 	p := posted{method: "sendMessage"}
 	if s, ok := q["ttl"]; ok {
 		d, err := ParseDuration(s)

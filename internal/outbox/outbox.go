@@ -54,6 +54,8 @@ type Options struct {
 	Origin      string
 	Force       bool // try a chat that is inactive
 
+	// LateNote: when the text goes out late its end says when it was written.
+	LateNote bool
 	// Replace: a pending job that holds the dedupe key gives way to this one.
 	Replace bool
 	// OwnOnly: it must be of the same origin.
@@ -78,6 +80,19 @@ type Fallback struct {
 // none. Every error wraps spool.ErrInvalid and says what is wrong in words that
 // a caller may see.
 func New(method string, params json.RawMessage, o Options) (spool.NewJob, error) {
+	job, err := anyJob(method, params, o)
+	if err == nil && o.LateNote {
+		last := &job
+		if n := len(job.Parts); n > 0 {
+			last = &job.Parts[n-1]
+		}
+		last.LateNote = true
+	}
+	return job, err
+}
+
+// anyJob makes the job of a call, split or not.
+func anyJob(method string, params json.RawMessage, o Options) (spool.NewJob, error) {
 	m, err := Method(method)
 	if err != nil {
 		return spool.NewJob{}, err

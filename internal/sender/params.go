@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf16"
 
 	"github.com/tgspool/tgspool/internal/botapi"
@@ -57,6 +58,34 @@ const (
 // that it may be a repeat; nil when there is nothing to mark, or when it bears
 // the note already.
 func marked(method string, params json.RawMessage) json.RawMessage {
+	return noted(method, params, repeatNote, true)
+}
+
+// lateNote is what the text of a job ends with that goes out later than it should;
+// empty for one that is on time. The day is named where the hour alone would
+// mislead.
+func (s *Sender) lateNote(c *spool.Claim, now time.Time) string {
+	due := c.CreatedAt
+	if c.NotBefore != nil && c.NotBefore.After(due) {
+		due = *c.NotBefore
+	}
+	if !c.LateNote || s.options.LateNote <= 0 || now.Sub(due) <= s.options.LateNote {
+		return ""
+	}
+	layout := "15:04"
+	if now.Sub(c.CreatedAt) >= 24*time.Hour {
+		layout = "2006-01-02 15:04"
+	}
+	return "(written " + c.CreatedAt.Local().Format(layout) + ")"
+}
+
+// forMarkdown escapes what a note may hold and MarkdownV2 would take for markup.
+var forMarkdown = strings.NewReplacer("(", `\(`, ")", `\)`, "-", `\-`)
+
+// noted returns the parameters with a note at the end of the text or caption, cut
+// so that it fits where that is wanted; nil when there is nothing to note it on,
+// no room, or when it bears the note already.
+func noted(method string, params json.RawMessage, note string, cut bool) json.RawMessage {
 	field, limit := "caption", captionLimit
 	if m := botapi.MethodFor(method); m.Name == "sendMessage" {
 		field, limit = "text", textLimit
@@ -65,9 +94,8 @@ func marked(method string, params json.RawMessage) json.RawMessage {
 	if !ok || params[start] != '"' {
 		return nil
 	}
-	note := repeatNote
 	if mode, _ := stringField(params, "parse_mode"); strings.EqualFold(mode, "MarkdownV2") {
-		note = `\(may be a repeat\)`
+		note = forMarkdown.Replace(note)
 	}
 	var text string
 	if err := json.Unmarshal(params[start:end], &text); err != nil || strings.HasSuffix(text, note) {
@@ -76,7 +104,7 @@ func marked(method string, params json.RawMessage) json.RawMessage {
 	note = "\n\n" + note
 	if over := units(text) + units(note) - limit; over > 0 {
 		short, ok := shortened(text, over, params)
-		if !ok {
+		if !ok || !cut {
 			return nil
 		}
 		return splice(params, start, end, quoted(short+note))

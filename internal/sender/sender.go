@@ -62,6 +62,7 @@ type Config struct {
 type Options struct {
 	FloodScope     FloodScope    // empty is FloodAuto
 	RequestTimeout time.Duration // from the last byte written to the answer; 0 is the client's
+	LateNote       time.Duration // texts that go out later say when they were written; 0: never
 	Dir            string        // the store's folder, in which the jobs' files lie
 }
 

@@ -67,6 +67,11 @@ func (s *Sender) request(c *spool.Claim) botapi.Request {
 		Params:  addressed(c.Params, c.ChatID, c.Chat),
 		Timeout: s.options.RequestTimeout,
 	}
+	if note := s.lateNote(c, time.Now()); note != "" {
+		if params := noted(c.Method, r.Params, note, false); params != nil {
+			r.Params = params
+		}
+	}
 	// Here and not with the verdict, since the end of the process may have been
 	// what made the first attempt's outcome unknown.
 	if c.MaybeSent && c.OnUncertain == spool.PolicyResendMarked {

@@ -211,7 +211,7 @@ func (t *txn) hand(b *Bot, r *jobRec, run *runRec) {
 	full.Method, full.Params = full.call()
 	claim := &Claim{
 		Job: full.view(b.rec.Name, t.s.clock), Chat: run.Chat, Weight: int(r.Weight),
-		SafeToRepeat: r.Safe, MaybeSent: r.MaybeSent, CanFallBack: r.canFallBack(), ForMarkup: r.Fallback != nil && r.Fallback.Markup, chatNo: run.ChatNo, bot: b,
+		SafeToRepeat: r.Safe, MaybeSent: r.MaybeSent, CanFallBack: r.canFallBack(), LateNote: r.LateNote, ForMarkup: r.Fallback != nil && r.Fallback.Markup, chatNo: run.ChatNo, bot: b,
 	}
 	t.undo = append(t.undo, func() { b.parked = append([]*waiter{w}, b.parked...) })
 	t.after = append(t.after, func() { w.ch <- claim })

@@ -91,6 +91,8 @@ type NewJob struct {
 	// the same message; Deletes those that it deletes. See RefMark.
 	Edits   string
 	Deletes []string
+	// LateNote: when it goes out late its text says when it was written.
+	LateNote bool
 	// Replace: a pending job that holds the dedupe key gives way to this one.
 	Replace bool
 	// OwnOnly: only one of the same origin does.
@@ -134,6 +136,8 @@ type Claim struct {
 	SafeToRepeat bool
 	// MaybeSent: an earlier attempt may have reached Telegram.
 	MaybeSent bool
+	// LateNote is as given when the job was queued.
+	LateNote bool
 	// CanFallBack: a rejection leads to the job's second call, see Verdict.FallBack.
 	CanFallBack bool
 	ForMarkup   bool // but only one that is about the text's markup

@@ -149,7 +149,7 @@ func (t *txn) newRecord(b *Bot, j *NewJob) *jobRec {
 		Params: j.Params, Files: j.Files, Key: j.DedupeKey,
 		NotBefore: t.s.clock.named(j.NotBefore), ExpiresAt: t.s.clock.named(j.ExpiresAt),
 		MaxAttempts: j.MaxAttempts, OnUncertain: j.OnUncertain,
-		Origin: j.Origin, Created: t.now, Updated: t.now, Force: j.Force, Print: j.Print,
+		Origin: j.Origin, Created: t.now, Updated: t.now, Force: j.Force, Print: j.Print, LateNote: j.LateNote,
 		Fallback: j.Fallback.record(),
 	}
 	if r.Key != "" && j.DedupeFor > 0 {

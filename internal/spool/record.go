@@ -52,6 +52,7 @@ type jobRec struct {
 	Fallback *fallbackRec `cbor:"40,keyasint,omitempty"`
 	Refs     []refRec     `cbor:"41,keyasint,omitempty"` // results of other jobs in Params
 	Edits    string       `cbor:"42,keyasint,omitempty"` // the message that it edits
+	LateNote bool         `cbor:"46,keyasint,omitempty"`
 	Tried    int64        `cbor:"45,keyasint,omitempty"` // when the attempt began whose outcome is unknown
 	By       int64        `cbor:"43,keyasint,omitempty"` // the job that superseded it
 	Folded   bool         `cbor:"44,keyasint,omitempty"` // By stands for it: whoever waits gets that one's end
