@@ -111,6 +111,26 @@ func (c *checker) routes(bot Bot, path string) {
 			taker = h.Name
 		}
 		c.webhook(h, key)
+		c.idle(h, key)
+	}
+}
+
+// idle notes keys of a handler that nothing acts on, since the bot's code fetches
+// the updates by itself.
+func (c *checker) idle(h Handler, key string) {
+	if !h.Pull {
+		return
+	}
+	for _, k := range []struct {
+		name string
+		set  bool
+	}{
+		{"once", h.Once}, {"late", h.Late != ""}, {"typing", h.Typing}, {"ack", h.Ack != ""},
+		{"on_error", h.OnError != ""}, {"answer_callbacks", h.AnswerCallbacks},
+	} {
+		if k.set {
+			c.add(key+"."+k.name, "has no effect with pull = true: the bot's code does that by itself", "")
+		}
 	}
 }
 

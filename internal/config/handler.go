@@ -23,11 +23,11 @@ type Handler struct {
 	Attempts int           `toml:"attempts" default:"5" min:"1" doc:"How often an update is tried before it is dead. A handler that can't be reached burns none."`
 	Once     bool          `toml:"once" default:"false" doc:"Never run twice for an update: a run that may have happened makes it dead instead."`
 	MaxAge   time.Duration `toml:"max_age" min:"0s" doc:"Updates older than this are expired, not handed over. Empty: no limit, or 60s with once."`
-	Late     string        `toml:"late" doc:"A text for the user whose update was too old. Empty: nothing is said."`
+	Late     string        `toml:"late" doc:"A text for the user whose update was older than max_age. Empty: nothing is said."`
 	Collapse time.Duration `toml:"collapse" min:"0s" doc:"The same command or button pressed by one user again within this time counts once. Empty: each counts."`
 	Parallel int           `toml:"parallel" default:"8" min:"1" max:"1024" doc:"How many updates are handled at once; those of one chat always one after the other."`
 	Typing   bool          `toml:"typing" default:"false" doc:"Whether the chat shows typing while the handler works."`
-	Ack      string        `toml:"ack" doc:"A text sent at once, which the handler's first text then replaces. Empty: none."`
+	Ack      string        `toml:"ack" doc:"A text sent at once, which the handler's first text then replaces. Other calls may name its message by {\"$job\": \"ack:UPDATE_ID\"}. Empty: none."`
 	OnError  string        `toml:"on_error" doc:"A text for the user when the update is given up. Empty: nothing is said."`
 	Denied   string        `toml:"denied" only:"exec" doc:"A text for a sender who isn't allowed. Empty: nothing is said."`
 	Session  string        `toml:"session" default:"chat" enum:"chat|chat+user" doc:"Whom a session belongs to."`

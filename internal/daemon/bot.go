@@ -93,7 +93,7 @@ func (b *bot) setIntake(in config.Intake, secret string) (err error) {
 }
 
 func (b *bot) setRouter(cfg config.Bot) error {
-	r, err := handler.NewRouter(Routes(cfg.Handlers), handler.RouterOptions{Username: b.knownAs, Unmatched: cfg.Unmatched})
+	r, err := handler.NewRouter(Routes(cfg.Handlers), handler.RouterOptions{Username: b.knownAs, Now: b.client.telegramTime, Unmatched: cfg.Unmatched})
 	if err == nil {
 		b.router.Store(r)
 	}

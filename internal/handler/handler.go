@@ -99,9 +99,6 @@ func New(c Config) (*Handlers, error) {
 	if h.expect == nil {
 		h.expect = func(string, time.Duration) func() { return func() {} }
 	}
-	if h.now == nil {
-		h.now = func() (time.Time, bool) { return time.Now(), true }
-	}
 	if h.pusher == nil {
 		h.pusher = wire.NewPusher(nil, nil)
 	}
@@ -220,7 +217,7 @@ func (h *Handlers) attempt(work context.Context, r *route, lease *spool.Lease, p
 	if err != nil { // it could be read when it came in
 		return failed(spool.UpdateDead, err.Error())
 	}
-	now, known := h.now()
+	now, known := clockOf(h.now)
 	if d, refused := r.refuse(u, lease, now, known); refused {
 		return d
 	}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tgspool/tgspool/internal/botapi"
 	"github.com/tgspool/tgspool/internal/spool"
@@ -31,6 +32,8 @@ type RouterOptions struct {
 	// a command for another bot of a group. While it is unknown (nil or empty)
 	// every name counts as ours.
 	Username func() string
+	// Now is as in Config.
+	Now func() (now time.Time, known bool)
 	// Unmatched is UnmatchedPull (default) or UnmatchedIgnore.
 	Unmatched string
 }
@@ -40,6 +43,7 @@ type RouterOptions struct {
 type Router struct {
 	routes      []matcher
 	username    func() string
+	now         func() (time.Time, bool)
 	unmatched   spool.Route
 	fingerprint string
 }
@@ -52,7 +56,7 @@ type matcher struct {
 
 // NewRouter checks the routes and returns their router.
 func NewRouter(routes []RouteConfig, o RouterOptions) (*Router, error) {
-	r := &Router{username: o.Username}
+	r := &Router{username: o.Username, now: o.Now}
 	switch o.Unmatched {
 	case "", UnmatchedPull:
 		r.unmatched = spool.Route{Handler: spool.PullRoute}
@@ -92,7 +96,7 @@ func (r *Router) Route(u botapi.Update) spool.Route {
 		case m.denies(u):
 			return spool.Route{Handler: m.Name, Ignore: IgnoredNotAllowed, Also: m.refusing(u)}
 		case m.Pull:
-			return spool.Route{Handler: spool.PullRoute, Attempts: m.Attempts, PerUser: m.PerUser, Also: m.collapsing(u)}
+			return spool.Route{Handler: spool.PullRoute, Attempts: m.Attempts, PerUser: m.PerUser, Also: m.expiring(u, m.collapsing(u), r.now)}
 		default:
 			return spool.Route{Handler: m.Name, PerUser: m.PerUser, Also: m.collapsing(u)}
 		}
@@ -106,6 +110,31 @@ func (m matcher) refusing(u botapi.Update) *spool.Also {
 		return nil
 	}
 	return &spool.Also{Tell: m.told(u, m.Denied)}
+}
+
+// expiring adds when an update that a client fetches is too old for its route.
+// Where we hand it over ourselves its age is looked at then.
+func (m matcher) expiring(u botapi.Update, also *spool.Also, now func() (time.Time, bool)) *spool.Also {
+	if m.MaxAge <= 0 {
+		return also
+	}
+	if also == nil {
+		also = &spool.Also{}
+	}
+	left := m.MaxAge
+	if at, known := clockOf(now); known {
+		left = min(left, max(0, left-age(u, at)))
+	}
+	also.StaleAt = time.Now().Add(left)
+	return also
+}
+
+// clockOf is the time by a clock that may be nil, which is the local one.
+func clockOf(now func() (time.Time, bool)) (time.Time, bool) {
+	if now == nil {
+		return time.Now(), true
+	}
+	return now()
 }
 
 // collapsing names a pressed button or a command of a user, so that the same one

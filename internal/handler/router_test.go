@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/tgspool/tgspool/internal/botapi"
 	"github.com/tgspool/tgspool/internal/spool"
@@ -250,4 +252,27 @@ func TestRouter_Leases(t *testing.T) {
 	if mustRouter(t, []RouteConfig{pull}, RouterOptions{}).Fingerprint() == r.Fingerprint() {
 		t.Error("the attempts of leases don't change the fingerprint")
 	}
+}
+
+// TestRouter_PulledUpdatesGrowOld: what a client fetches expires by its route's
+// max_age, too, from its date on or else from its arrival.
+func TestRouter_PulledUpdatesGrowOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, RouteConfig{Name: "bot", Pull: true, MaxAge: time.Minute})
+		defer h.close()
+		old := strings.Replace(said(7, "a"), fmt.Sprint(time.Now().Unix()), fmt.Sprint(time.Now().Add(-50*time.Second).Unix()), 1)
+		older := strings.Replace(said(8, "a"), fmt.Sprint(time.Now().Unix()), fmt.Sprint(time.Now().Add(-time.Hour).Unix()), 1)
+		seq := h.feed(old, older, pressed("1", 9, "x"))
+		<-time.After(time.Second)
+		synctest.Wait()
+		h.want(seq, spool.UpdateOpen, 0, "")
+		h.want(seq+1, spool.UpdateExpired, 0, "too old")
+		<-time.After(10 * time.Second)
+		synctest.Wait()
+		h.want(seq, spool.UpdateExpired, 0, "too old")
+		h.want(seq+2, spool.UpdateOpen, 0, "")
+		<-time.After(time.Minute)
+		synctest.Wait()
+		h.want(seq+2, spool.UpdateExpired, 0, "too old")
+	})
 }

@@ -53,7 +53,7 @@ func (t *txn) takeIn(b *Bot, u *NewUpdate, taken *Taken) {
 	r := &updateRec{
 		Seq: b.rec.Seq, UpdateID: u.ID, HasID: u.HasID, Kind: u.Kind, Raw: u.Raw,
 		OrderKey: u.OrderKey, Received: t.now, Updated: t.now,
-		StaleAt: t.s.clock.ns(u.StaleAt), UserID: u.UserID, Error: u.Error,
+		StaleAt: t.s.clock.ns(u.staleAt()), UserID: u.UserID, Error: u.Error,
 	}
 	r.follow(u.Route)
 	if r.OrderKey == "" {
@@ -94,6 +94,15 @@ func (t *txn) takeIn(b *Bot, u *NewUpdate, taken *Taken) {
 			t.put(bTimer, timerKey(r.StaleAt, timerStale, b.num, uint64(r.Seq)), []byte{})
 		}
 	}
+}
+
+// staleAt is the earlier of what the update's kind and its route say; zero for never.
+func (u *NewUpdate) staleAt() time.Time {
+	also := u.Route.Also
+	if also == nil || also.StaleAt.IsZero() || !u.StaleAt.IsZero() && u.StaleAt.Before(also.StaleAt) {
+		return u.StaleAt
+	}
+	return also.StaleAt
 }
 
 // malformedKey names a malformed element by its content.

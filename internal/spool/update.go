@@ -66,6 +66,8 @@ type Also struct {
 	Collapse string
 	Window   time.Duration
 	At       time.Time // of the event; zero: when the update comes in
+	// StaleAt is as NewUpdate's; the earlier of the two counts.
+	StaleAt time.Time
 	// Tell are calls for the one who isn't heard, queued when the update is ignored.
 	Tell []NewJob
 }
