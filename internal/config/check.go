@@ -125,8 +125,12 @@ func (c *checker) idle(h Handler, key string) {
 		name string
 		set  bool
 	}{
-		{"once", h.Once}, {"late", h.Late != ""}, {"typing", h.Typing}, {"ack", h.Ack != ""},
-		{"on_error", h.OnError != ""}, {"answer_callbacks", h.AnswerCallbacks},
+		{"once", h.Once},
+		{"late", h.Late != ""},
+		{"typing", h.Typing},
+		{"ack", h.Ack != ""},
+		{"on_error", h.OnError != ""},
+		{"answer_callbacks", h.AnswerCallbacks},
 	} {
 		if k.set {
 			c.add(key+"."+k.name, "has no effect with pull = true: the bot's code does that by itself", "")
