@@ -117,6 +117,9 @@ func (a *app) printBot(name string, b manage.BotStatus, now time.Time) {
 		a.out.printf(", cooldown until %s (%s)", when(*t), span(t.Sub(now)))
 	}
 	a.out.printf("%s\n", detail(b.Sender.Detail))
+	for _, p := range b.Paused {
+		a.out.printf("  !        %s paused %s\n", p.Part, untilText(p))
+	}
 	a.out.printf("  queue    %d waiting", b.QueueDepth)
 	if b.OldestPendingAgeS > 0 {
 		a.out.printf(", the oldest due for %s", span(time.Duration(b.OldestPendingAgeS*float64(time.Second))))

@@ -40,6 +40,7 @@ type bot struct {
 	spool    *spool.Bot
 	intake   source          // nil when no updates are to come
 	hook     *intake.Webhook // nil when they don't come by webhook
+	poll     *pausable       // nil when they don't come by polling
 	router   atomic.Pointer[handler.Router]
 	username atomic.Pointer[string]
 
@@ -83,7 +84,8 @@ func (b *bot) setIntake(in config.Intake, secret string) (err error) {
 			PollTimeout: in.PollTimeout, AllowedUpdates: in.AllowedUpdates, TakeOver: in.TakeOver,
 			Logger: b.log.With(slog.String("component", "intake")), Notify: b.alert,
 		})
-		b.intake = pollSource{intake.NewRelease(b.webhookConfig(in, "")), poller}
+		b.poll = newPausable(pollSource{intake.NewRelease(b.webhookConfig(in, "")), poller})
+		b.intake = b.poll
 	case "webhook":
 		if b.hook, err = intake.NewWebhook(b.webhookConfig(in, secret)); err == nil {
 			b.intake = b.hook
@@ -114,7 +116,7 @@ func (b *bot) spoolConfig(cfg config.Bot) spool.BotConfig {
 	return spool.BotConfig{
 		ID: b.client.BotID(), Name: cfg.Name, Limits: limitsOf(cfg.Sender),
 		Admit:  func(now time.Time, lane spool.Lane) (bool, time.Time) { return b.gate.Admit(now, string(lane)) },
-		Refund: b.gate.Refund,
+		Refund: b.gate.Refund, PauseChanged: b.pauseChanged,
 		Sight:  outbox.Sight(b.client.BotID()),
 		Routes: b.router.Load().Fingerprint(),
 		Route: func(raw []byte) spool.Route {
@@ -129,6 +131,7 @@ func (b *bot) spoolConfig(cfg config.Bot) spool.BotConfig {
 
 // start begins the bot's loops. They end with take and work.
 func (b *bot) start(d *daemon) {
+	b.pauseChanged() // before anything goes out
 	s := sender.New(sender.Config{
 		Bot: b.spool, Client: b.client, Gate: b.gate, Workers: b.cfg.Sender.Workers,
 		Options: senderOptions(b.cfg.Sender, d.store.Dir()), Logger: b.log.With(slog.String("component", "sender")),
@@ -265,5 +268,6 @@ func (b *bot) view() manage.View {
 	}
 	s := b.intake.State()
 	v.Intake = manage.Intake{State: string(s.State), Since: s.Since, Detail: s.Detail}
+	b.showPauses(&v)
 	return v
 }

@@ -181,8 +181,9 @@ func (d *daemon) listen(ctx context.Context) error {
 	api := manage.New(manage.Config{
 		Store: d.store, Bots: d.bots, Version: d.o.Version, StartedAt: time.Now(), Clock: d.clockState, Reload: d.requestReload,
 		BackupError: d.backups.trouble, Metrics: d.metrics,
-		Stuck:  func() string { return d.pulse.stuck(time.Now()) },
-		Logger: d.log.With(slog.String("component", "api")),
+		Resumed: d.bots.resumed,
+		Stuck:   func() string { return d.pulse.stuck(time.Now()) },
+		Logger:  d.log.With(slog.String("component", "api")),
 	})
 	d.botapi = d.newBotAPI()
 	var ends []localapi.Endpoint

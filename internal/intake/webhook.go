@@ -73,6 +73,7 @@ type Webhook struct {
 	secret   atomic.Pointer[[sha256.Size]byte] // hash of what must be sent along
 	received atomic.Int64                      // when an update was last committed, Unix nanoseconds; 0: never
 	refused  throttle
+	paused   atomic.Bool
 
 	listening status // whether requests can come at all
 	storing   status // whether the spool takes what comes
@@ -141,6 +142,9 @@ func (w *Webhook) want() wanted {
 	defer w.mu.Unlock()
 	return w.wanted
 }
+
+// Pause has Telegram told to come again later, as long as it is true.
+func (w *Webhook) Pause(paused bool) { w.paused.Store(paused) }
 
 // Listening tells whether requests can come, nil when they can. Whoever runs
 // the server calls it.

@@ -49,6 +49,11 @@ func (w *Webhook) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		hangUp(rw, http.StatusUnauthorized)
 		return
 	}
+	if w.paused.Load() {
+		rw.Header().Set("Retry-After", retryFull)
+		hangUp(rw, http.StatusServiceUnavailable)
+		return
+	}
 	began := time.Now()
 	defer func() { w.served(time.Since(began)) }()
 	body, status := readUpdate(rw, r)

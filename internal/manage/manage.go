@@ -78,6 +78,8 @@ type Config struct {
 	// BackupError says why the last daily snapshot failed, "" when it didn't; nil:
 	// none are made.
 	BackupError func() string
+	// Resumed is told that a person wants a part of a bot to go on; may be nil.
+	Resumed func(bot, part string)
 	// Stuck says which of the daemon's loops doesn't turn any more, "" while all do;
 	// nil: nobody knows.
 	Stuck func() string
@@ -99,6 +101,7 @@ type api struct {
 
 	backupError func() string
 	stuck       func() string
+	resumed     func(bot, part string)
 	metrics     *Metrics
 	hub         *hub
 }
@@ -108,7 +111,7 @@ func New(c Config) http.Handler {
 	a := &api{
 		store: c.Store, bots: c.Bots, version: c.Version,
 		startedAt: c.StartedAt, clock: c.Clock, reloader: c.Reload, log: c.Logger,
-		backupError: c.BackupError, stuck: c.Stuck, metrics: c.Metrics,
+		backupError: c.BackupError, stuck: c.Stuck, resumed: c.Resumed, metrics: c.Metrics,
 	}
 	if a.clock == nil {
 		a.clock = func() string { return "ok" }
@@ -129,6 +132,9 @@ func (a *api) routes() http.Handler {
 	for pattern, do := range map[string]endpoint{
 		"GET /v1/status":  a.status,
 		"POST /v1/reload": a.reload,
+
+		"POST /v1/bots/{bot}/pause":  a.pauseBot,
+		"POST /v1/bots/{bot}/resume": a.resumeBot,
 
 		"POST /v1/db/backup": a.backup,
 

@@ -44,6 +44,8 @@ type BotStatus struct {
 	DeadLast24h       int64   `json:"dead_last_24h"`
 	InboxUnhandled    int64   `json:"inbox_unhandled"`
 
+	// Paused are the parts that a person has stopped; absent where there are none.
+	Paused []spool.Pause `json:"paused,omitempty"`
 	// Handlers are those that have a program; absent where there are none.
 	Handlers []HandlerStatus `json:"handlers,omitempty"`
 	// Hint is what of the settings hardly is meant, seen at work.
@@ -209,7 +211,7 @@ func botStatus(v View, kept spool.BotStatus) BotStatus {
 	if b.Sender.CooldownUntil == nil && kept.CooldownUntil != 0 {
 		b.Sender.CooldownUntil = utc(time.Unix(0, kept.CooldownUntil))
 	}
-	b.Hint = v.Hint
+	b.Hint, b.Paused = v.Hint, kept.Paused
 	for _, h := range v.Handlers {
 		s := HandlerStatus{Name: h.Name, State: handlerOK, Detail: h.Trouble}
 		if h.Trouble != "" {

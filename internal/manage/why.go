@@ -35,7 +35,11 @@ func (a *api) whyJob(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	if view, ok := a.bots.View(why.Job.Bot); ok && why.Job.State == spool.Pending {
-		addGates(&why, botGates(view, time.Now()))
+		gates := botGates(view, time.Now())
+		if bot, open := a.store.Bot(why.Job.Bot); open {
+			pauseGate(gates, bot)
+		}
+		addGates(&why, gates)
 	}
 	if why.Gates == nil {
 		why.Gates = []spool.Gate{}
@@ -71,6 +75,19 @@ func botGates(v View, now time.Time) []spool.Gate {
 	return gates
 }
 
+// pauseGate says when the sender's pause ends, whatever else keeps it shut.
+func pauseGate(gates []spool.Gate, bot *spool.Bot) {
+	p, paused := bot.Paused(spool.PartSender)
+	if !paused {
+		return
+	}
+	for i := range gates {
+		if gates[i].Name == "paused" {
+			gates[i].Open, gates[i].OpensAt, gates[i].Detail = false, p.Until, "the sender is paused by a person: tgspool resume"
+		}
+	}
+}
+
 // addGates adds the bot's gates to the store's. A gate that both know is shut
 // when either says so, until the later time.
 func addGates(why *spool.Why, gates []spool.Gate) {
@@ -82,21 +99,20 @@ func addGates(why *spool.Why, gates []spool.Gate) {
 		case !g.Open && (why.Gates[i].Open || later(g.OpensAt, why.Gates[i].OpensAt)):
 			why.Gates[i] = g
 		}
-		if g.Open {
-			continue
-		}
-		if g.OpensAt == nil {
-			why.NextAttemptAt = nil // nobody knows when
-		} else if why.NextAttemptAt != nil && g.OpensAt.After(*why.NextAttemptAt) {
-			why.NextAttemptAt = g.OpensAt
-		}
 	}
 	slices.SortStableFunc(why.Gates, func(x, y spool.Gate) int {
 		return cmp.Compare(slices.Index(gateOrder, x.Name), slices.Index(gateOrder, y.Name))
 	})
-	// One gate without a time makes all the others' times worthless.
-	if slices.ContainsFunc(why.Gates, func(g spool.Gate) bool { return !g.Open && g.OpensAt == nil }) {
-		why.NextAttemptAt = nil
+	why.NextAttemptAt = nil
+	for _, g := range why.Gates {
+		switch {
+		case g.Open:
+		case g.OpensAt == nil: // nobody knows when: all other times are worthless
+			why.NextAttemptAt = nil
+			return
+		case why.NextAttemptAt == nil || g.OpensAt.After(*why.NextAttemptAt):
+			why.NextAttemptAt = g.OpensAt
+		}
 	}
 }
 

@@ -40,6 +40,9 @@ type BotConfig struct {
 	// none. It is asked only while jobs are uncertain, by the writer: it must
 	// answer at once and call nobody. May be nil.
 	Sight func(raw []byte) *Sighting
+	// PauseChanged is called after a part was paused or resumed, by a person or by
+	// time; it must not wait. May be nil.
+	PauseChanged func()
 
 	// Route finds an update's handler again when Routes, the fingerprint of the
 	// settings' routes, differs from the stored one.

@@ -120,6 +120,7 @@ const (
 	timerStale                          // id = seq: from now on it is of no use
 	timerLease                          // id = seq: its lease runs out
 	timerWaits                          // id = job: more wait for its result than fitted
+	timerPause                          // id = part: its pause is over
 )
 
 func timerKey(at int64, kind timerKind, bot uint16, id uint64) key {

@@ -84,6 +84,9 @@ func (b *Bot) returnLease(h uint64, w *updateWaiter, cause error) error {
 
 // fillUpdates leases ready updates to the handlers that wait.
 func (t *txn) fillUpdates(b *Bot) {
+	if _, paused := b.rec.pauseOf(PartHandlers); paused {
+		return
+	}
 	room := maxBatchOps
 	for h := range b.inparked {
 		for len(b.inparked[h]) > 0 && room > 0 {

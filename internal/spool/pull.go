@@ -79,6 +79,9 @@ func (b *Bot) Pull(ctx context.Context, limit int) ([]Update, error) {
 func (r *updateRec) pulled() bool { return r.state == UpdateOpen && r.Handler == PullRoute }
 
 func (b *Bot) pullPage(limit int) (list []Update, replayed bool, err error) {
+	if _, paused := b.Paused(PartHandlers); paused {
+		return nil, false, nil
+	}
 	err = b.s.view(func(t *txn) error {
 		size, last := 0, int64(math.MinInt64)
 		t.eachPull(b, func(e pullEntry) bool {

@@ -87,22 +87,23 @@ type chatRec struct {
 
 // botRec is what the store keeps of a bot itself.
 type botRec struct {
-	ID       int64   `cbor:"1,keyasint"`
-	Name     string  `cbor:"2,keyasint"`
-	Offset   int64   `cbor:"3,keyasint,omitempty"`
-	Seq      int64   `cbor:"4,keyasint,omitempty"` // last seq given
-	Order    uint64  `cbor:"5,keyasint,omitempty"` // last order given
-	ChatNo   uint32  `cbor:"6,keyasint,omitempty"` // last chat number given
-	Jobs     []int64 `cbor:"7,keyasint"`           // per state code
-	Updates  []int64 `cbor:"8,keyasint"`           // per state code
-	Cooldown int64   `cbor:"9,keyasint,omitempty"`
-	DeadHour []int64 `cbor:"10,keyasint,omitempty"` // hour number, count, hour number, count, …
-	Routes   string  `cbor:"11,keyasint,omitempty"` // fingerprint of the routes that inready was made by
-	Turn     uint64  `cbor:"12,keyasint,omitempty"` // claims so far: every tenth goes to a lower lane
-	Ended    int64   `cbor:"13,keyasint,omitempty"` // bytes of ended records and their bodies
-	Loose    bool    `cbor:"16,keyasint,omitempty"` // keys or ids are remembered whose records are gone
-	Erased   int64   `cbor:"17,keyasint,omitempty"` // highest version of a session that is gone
-	Fence    int64   `cbor:"15,keyasint,omitempty"` // after a restore: lower update_ids of the next batch may have been handled
+	ID       int64      `cbor:"1,keyasint"`
+	Name     string     `cbor:"2,keyasint"`
+	Offset   int64      `cbor:"3,keyasint,omitempty"`
+	Seq      int64      `cbor:"4,keyasint,omitempty"` // last seq given
+	Order    uint64     `cbor:"5,keyasint,omitempty"` // last order given
+	ChatNo   uint32     `cbor:"6,keyasint,omitempty"` // last chat number given
+	Jobs     []int64    `cbor:"7,keyasint"`           // per state code
+	Updates  []int64    `cbor:"8,keyasint"`           // per state code
+	Cooldown int64      `cbor:"9,keyasint,omitempty"`
+	DeadHour []int64    `cbor:"10,keyasint,omitempty"` // hour number, count, hour number, count, …
+	Routes   string     `cbor:"11,keyasint,omitempty"` // fingerprint of the routes that inready was made by
+	Turn     uint64     `cbor:"12,keyasint,omitempty"` // claims so far: every tenth goes to a lower lane
+	Ended    int64      `cbor:"13,keyasint,omitempty"` // bytes of ended records and their bodies
+	Loose    bool       `cbor:"16,keyasint,omitempty"` // keys or ids are remembered whose records are gone
+	Erased   int64      `cbor:"17,keyasint,omitempty"` // highest version of a session that is gone
+	Pauses   []pauseRec `cbor:"24,keyasint,omitempty"` // parts that a person has stopped
+	Fence    int64      `cbor:"15,keyasint,omitempty"` // after a restore: lower update_ids of the next batch may have been handled
 }
 
 // updateRec is an update on disk.

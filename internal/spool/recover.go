@@ -6,6 +6,7 @@ import "fmt"
 // under way are unknown outcomes, leased updates are open again. In one
 // transaction with the attaching of the bot, so that it happens exactly once.
 func (t *txn) recover(b *Bot) {
+	t.armPauses(b)
 	var ids, seqs []int64
 	t.each(bRun, botKey(b.num), botKey(b.num), func(k, _ []byte) bool {
 		ids = append(ids, int64(u64at(k, 2)))

@@ -28,6 +28,7 @@ type BotStatus struct {
 	InboxUnhandled    int64 // open + leased
 	Offset            int64
 	CooldownUntil     int64 // Unix nanoseconds, 0 when none is running
+	Paused            []Pause
 }
 
 // Status counts what is there. It reads counters, never the queue.
@@ -43,7 +44,7 @@ func (s *Store) Status() Status {
 		bs := BotStatus{
 			ID: rec.ID, Name: rec.Name, Attached: b.attached.Load(),
 			Jobs: map[State]int64{}, Updates: map[UpdateState]int64{},
-			DeadLast24h: rec.deadLastDay(now), Offset: rec.Offset,
+			DeadLast24h: rec.deadLastDay(now), Offset: rec.Offset, Paused: rec.pausesOf(s.clock),
 		}
 		for _, state := range States() {
 			bs.Jobs[state] = rec.Jobs[state.code()]

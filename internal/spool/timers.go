@@ -41,7 +41,7 @@ func (t *txn) armed(k key) *Bot {
 		if !t.s.clock.ok.Load() {
 			return nil
 		}
-	case timerChat, timerFlood, timerUpdate, timerStale, timerGone, timerLease, timerWaits:
+	case timerChat, timerFlood, timerUpdate, timerStale, timerGone, timerLease, timerWaits, timerPause:
 	}
 	return b
 }
@@ -62,6 +62,8 @@ func (t *txn) fire(b *Bot, kind timerKind, at int64, id uint64) {
 		t.wakeChat(b, uint32(id), at)
 	case timerGone:
 		t.endWaiting(b, uint32(id))
+	case timerPause:
+		t.endPause(b, at, id)
 	case timerWaits:
 		t.tellWaiting(b, int64(id))
 	case timerUpdate:
