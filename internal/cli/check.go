@@ -263,7 +263,8 @@ func figure(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 func (a *app) checkText(found []finding) {
 	for _, f := range found {
-		a.out.printf("%-8s  %s\n", f.Level, f.subject())
+		code := []string{green, yellow, red}[f.Level]
+		a.out.printf("%s  %s\n", a.colour(code, fmt.Sprintf("%-8s", f.Level)), f.subject())
 	}
 }
 

@@ -96,6 +96,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &exitError{code: exitUsage, msg: err.Error(), hint: c.CommandPath() + " --help lists the flags"}
 	})
+	a.complete(root)
 	a.wrap(root)
 	return root
 }

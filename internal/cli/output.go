@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf16"
+
+	"github.com/tgspool/tgspool/internal/spool"
 )
 
 // output is stdout, buffered. It remembers the first error for the end.
@@ -29,6 +31,36 @@ func (o *output) Write(p []byte) (int, error) {
 }
 
 func (o *output) printf(format string, args ...any) { _, _ = fmt.Fprintf(o, format, args...) }
+
+// colour puts a text into a colour of the terminal; anywhere else, and where
+// NO_COLOR asks for none, it stays as it is.
+func (a *app) colour(code, text string) string {
+	if text == "" || !isTerminal(a.out.raw) || a.env("NO_COLOR") != "" || a.env("TERM") == "dumb" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// The colours: what needs a person, what waits for one, what is at work.
+const (
+	red    = "31"
+	yellow = "33"
+	green  = "32"
+)
+
+// stateColour is the colour of a job's state; "" for none.
+func stateColour(s spool.State) string {
+	switch s {
+	case spool.Dead:
+		return red
+	case spool.Uncertain, spool.Held:
+		return yellow
+	case spool.Running:
+		return green
+	case spool.Pending, spool.Done, spool.Cancelled, spool.Expired:
+	}
+	return ""
+}
 
 func (o *output) flush() error {
 	if err := o.w.Flush(); o.err == nil {

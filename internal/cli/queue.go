@@ -56,7 +56,7 @@ func (a *app) queueCommand() *cobra.Command {
 		Long: "Look at the jobs and decide about them. A job is one call to Telegram.\n\n" +
 			"Marks: * running, ! held, ? uncertain (it may or may not have arrived), x dead.",
 	}
-	c.AddCommand(a.queueList(), a.queueShow(), a.queueWhy(), a.resolveCommand())
+	c.AddCommand(a.queueList(), a.queueShow(), a.queueWhy(), a.queueShape(), a.resolveCommand())
 	for _, d := range verbs {
 		c.AddCommand(a.verbCommand(d))
 	}
@@ -186,7 +186,7 @@ func (a *app) printJobs(empty string, jobs iter.Seq[item]) error {
 
 // printJob prints one job of a list, and why it isn't over under it.
 func (a *app) printJob(job spool.Job, now time.Time) {
-	a.out.printf("%10d %s %-9s  %-11s  %-16s  %5s  %5s  %s\n", job.ID, stateMark(job.State), job.State, job.Lane,
+	a.out.printf("%10d %s  %-11s  %-16s  %5s  %5s  %s\n", job.ID, a.state(job.State), job.Lane,
 		short(plainJSON(job.ChatID), 16), span(now.Sub(job.CreatedAt)),
 		fmt.Sprintf("%d/%d", job.Attempts, job.MaxAttempts), short(job.Method, 32))
 	switch {
@@ -195,6 +195,15 @@ func (a *app) printJob(job spool.Job, now time.Time) {
 	case job.State == spool.Pending && job.NotBefore != nil && job.NotBefore.After(now):
 		a.out.printf("%12s (not before %s)\n", "", when(*job.NotBefore))
 	}
+}
+
+// state is a job's mark and state, nine wide.
+func (a *app) state(s spool.State) string {
+	text := fmt.Sprintf("%s %-9s", stateMark(s), s)
+	if code := stateColour(s); code != "" {
+		return a.colour(code, text)
+	}
+	return text
 }
 
 func stateMark(s spool.State) string {
@@ -324,6 +333,7 @@ func (a *app) printWhy(why spool.Why) {
 	shut := 0
 	for _, g := range why.Gates {
 		if g.Open {
+			a.out.printf("  %-13s open%s\n", safe(g.Name), detail(g.Detail))
 			continue
 		}
 		shut++

@@ -141,6 +141,7 @@ func (a *api) routes() http.Handler {
 		"POST /v1/bots/{bot}/jobs":         a.postJobs,
 		"POST /v1/bots/{bot}/notify":       a.notify,
 		"GET /v1/bots/{bot}/jobs":          a.listJobs,
+		"GET /v1/bots/{bot}/jobs/shape":    a.shapeJobs,
 		"GET /v1/jobs/{id}":                a.showJob,
 		"GET /v1/jobs/{id}/why":            a.whyJob,
 		"POST /v1/jobs/{id}/resolve":       a.resolveJob,

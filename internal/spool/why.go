@@ -126,8 +126,13 @@ func (t *txn) chatGates(b *Bot, r *jobRec) []Gate {
 		t.timeGate("group_window", windowAt),
 		t.timeGate("chat_cooldown", c.Cooldown),
 	}
-	gates[0].Detail = detail(gates[0], fmt.Sprintf("%s between two messages of a chat", l.ChatGap))
-	gates[1].Detail = detail(gates[1], fmt.Sprintf("%d messages in any minute of a group", l.GroupPerMinute))
+	gates[0].Detail, gates[1].Detail = "off", "off"
+	if l.ChatGap > 0 {
+		gates[0].Detail = fmt.Sprintf("%s between two messages of a chat", l.ChatGap)
+	}
+	if l.GroupPerMinute > 0 {
+		gates[1].Detail = fmt.Sprintf("%d messages in any minute of a group", l.GroupPerMinute)
+	}
 	gates[2].Detail = detail(gates[2], "Telegram asked this chat to wait")
 	return gates
 }
