@@ -87,7 +87,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.configPath, "config", "", "settings `file` (default $TGSPOOL_CONFIG, else /etc/tgspool/tgspool.toml)")
 	flags.StringVar(&a.socket, "socket", "", "the daemon's `socket` (default $TGSPOOL_SOCKET, else the settings')")
 	root.AddCommand(
-		a.runCommand(), a.demoCommand(), a.demoHandlerCommand(), a.simulateCommand(), a.sendCommand(), a.callCommand(), a.statusCommand(), a.watchCommand(), a.pauseCommand(), a.resumeCommand(),
+		a.runCommand(), a.demoCommand(), a.demoHandlerCommand(), a.simulateCommand(), a.sendCommand(), a.callCommand(), a.statusCommand(), a.watchCommand(), a.doctorCommand(), a.pauseCommand(), a.resumeCommand(),
 		a.queueCommand(), a.inboxCommand(), a.chatCommand(), a.sessionCommand(), a.dbCommand(), a.configCommand(), a.reloadCommand(), a.versionCommand(), a.docsCommand(),
 		a.setupCommand(), a.tokenCommand(), a.clientCommand(), a.tryCommand(), a.execHandlerCommand(),
 	)
