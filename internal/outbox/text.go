@@ -3,6 +3,7 @@ package outbox
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,9 +14,9 @@ import (
 	"github.com/tgspool/tgspool/internal/text"
 )
 
-// MaxParts is the most messages that one text may become: what a chat takes in
-// about a quarter of an hour.
-const MaxParts = 1000
+// maxGroup is the most that the jobs of one text may take together, in bytes of
+// parameters: parts repeat what stands beside their text.
+const maxGroup = 16 << 20
 
 // carried are the parameters of a call that the further parts of its text have,
 // too. What is not here belongs to the first message, or to the medium.
@@ -49,11 +50,11 @@ func newText(m botapi.Method, params json.RawMessage, fields map[string]json.Raw
 	}
 	calls := []textCall{c}
 	if o.Split {
-		calls = c.split(o.PlainFallback)
+		calls, err = c.split(o.PlainFallback)
 	}
 	switch {
-	case len(calls) > MaxParts:
-		return spool.NewJob{}, invalid("the text takes %d messages, more than %d", len(calls), MaxParts)
+	case err != nil:
+		return spool.NewJob{}, err
 	case len(calls) > 1 && len(fields["chat_id"]) == 0:
 		return spool.NewJob{}, invalid("the text takes %d messages, and there is no chat_id for them", len(calls))
 	case len(calls) > 1 && o.Fallback != nil:
@@ -64,10 +65,14 @@ func newText(m botapi.Method, params json.RawMessage, fields map[string]json.Raw
 		return spool.NewJob{}, err
 	}
 	o.Files, o.DedupeKey, o.DedupeFor, o.Replace = nil, "", 0, false
+	left := maxGroup
 	for _, call := range calls[1:] {
 		part, err := call.job(o)
 		if err != nil {
 			return spool.NewJob{}, err
+		}
+		if left -= len(part.Params); left < 0 {
+			return spool.NewJob{}, invalid("the messages that the text takes are together longer than %d MiB", maxGroup>>20)
 		}
 		first.Parts = append(first.Parts, part)
 	}
@@ -99,9 +104,9 @@ func readTextCall(m botapi.Method, params json.RawMessage, fields map[string]jso
 // split makes the calls that bring the whole text. A text that isn't valid in its
 // mode stays one call, so that Telegram says what is wrong with it; but where a
 // plain text is to follow that, and it would be too long, it is what is split.
-func (c textCall) split(plainFallback bool) []textCall {
+func (c textCall) split(plainFallback bool) ([]textCall, error) {
 	if c.whole {
-		return []textCall{c}
+		return []textCall{c}, nil
 	}
 	parts, err := c.text.Split(c.most, text.MaxText)
 	if err != nil && plainFallback {
@@ -109,8 +114,11 @@ func (c textCall) split(plainFallback bool) []textCall {
 			parts, err = text.Message{Text: plain}.Split(c.most, text.MaxText)
 		}
 	}
-	if err != nil || len(parts) < 2 {
-		return []textCall{c}
+	switch {
+	case errors.Is(err, text.ErrTooMany):
+		return nil, invalid("%w", err)
+	case err != nil, len(parts) < 2:
+		return []textCall{c}, nil
 	}
 	first := c
 	first.fields = maps.Clone(c.fields)
@@ -129,7 +137,7 @@ func (c textCall) split(plainFallback bool) []textCall {
 	if markup, ok := c.fields["reply_markup"]; ok {
 		calls[len(calls)-1].fields["reply_markup"] = markup
 	}
-	return calls
+	return calls, nil
 }
 
 // with is the call with another text.

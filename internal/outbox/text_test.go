@@ -122,7 +122,8 @@ func TestNew_SplitRefuses(t *testing.T) {
 		{"sendChatAction", `{"chat_id":1}`, "has no text", outbox.Options{Split: true}},
 		{"deleteMessage", `{"chat_id":1}`, "has no text", outbox.Options{PlainFallback: true}},
 		{"editMessageText", `{"inline_message_id":"a","text":"` + long + `"}`, "no chat_id", outbox.Options{Split: true}},
-		{"sendMessage", `{"chat_id":1,"text":"` + strings.Repeat("x", 4096*outbox.MaxParts+1) + `"}`, "takes 1001 messages", outbox.Options{Split: true}},
+		{"sendMessage", `{"chat_id":1,"text":"` + strings.Repeat("x", 4096*1000+1) + `"}`, "takes more than 1000 messages", outbox.Options{Split: true}},
+		{"sendMessage", `{"chat_id":1,"link_preview_options":{"url":"` + strings.Repeat("x", 1<<20) + `"},"text":"` + strings.Repeat("x", 4096*20) + `"}`, "longer than 16 MiB", outbox.Options{Split: true}},
 		{"sendMessage", `{"chat_id":1,"text":"a"}`, "exclude", outbox.Options{PlainFallback: true, Fallback: &outbox.Fallback{Params: json.RawMessage(`{"chat_id":1}`)}}},
 		{"sendMessage", `{"chat_id":1,"text":"` + long + `"}`, "can't stand for them", outbox.Options{Split: true, Fallback: &outbox.Fallback{Params: json.RawMessage(`{"chat_id":1}`)}}},
 	} {

@@ -2,7 +2,9 @@ package text
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
 )
@@ -21,8 +23,20 @@ const (
 	places
 )
 
-// errTooDense is returned when markup leaves no room for text in a part.
-var errTooDense = errors.New("the markup alone is longer than a message may be")
+// MaxParts is the most messages that one text may become: what a chat takes in
+// about a quarter of an hour.
+const MaxParts = 1000
+
+// ErrTooMany is returned for a text that takes more than MaxParts messages.
+var ErrTooMany = fmt.Errorf("the text takes more than %d messages", MaxParts)
+
+var (
+	// errTooDense is returned when markup leaves no room for text in a part.
+	errTooDense = errors.New("the markup alone is longer than a message may be")
+	// errRepeats is returned where the parts would be many times the text, because
+	// each of them must begin and end all that is open.
+	errRepeats = errors.New("the markup would be repeated in too many messages")
+)
 
 // stretch is a part's bytes in the plain text.
 type stretch struct{ from, to int }
@@ -44,6 +58,12 @@ func (d *document) cut(first, later int) ([]stretch, error) {
 	var parts []stretch
 	most := first
 	for from := 0; from < len(d.plain); {
+		if len(parts) == MaxParts {
+			if unseen(d.plain[from:]) {
+				break
+			}
+			return nil, ErrTooMany
+		}
 		v := d.look(from, most)
 		if v.rest > 0 {
 			return d.keep(parts, from, v.rest), nil
@@ -104,10 +124,16 @@ func (d *document) look(from, most int) (v view) {
 	s.start, s.reopen = s.now.source(), d.pieces[s.now.i].before.weight
 	rest, state := d.plain[from:], -1
 	for rest != "" {
+		if len(rest) > 1 && isBlank(rest[:2]) {
+			s.blank(rest[:1])
+			rest, state = rest[1:], -1
+			continue
+		}
 		var cluster string
 		var edges int
-		cluster, rest, edges, state = uniseg.StepString(rest, state)
-		if strings.Trim(cluster, " \t\r\n\f\v") == "" {
+		cluster, edges, state = grapheme(rest, state, most)
+		rest = rest[len(cluster):]
+		if isBlank(cluster) {
 			s.blank(cluster)
 			continue
 		}
@@ -127,6 +153,34 @@ func (d *document) look(from, most int) (v view) {
 	}
 	return v
 }
+
+// firstSight is how many bytes are looked at for a grapheme at first: more than
+// all but freaks have.
+const firstSight = 64
+
+// grapheme is the first grapheme of s; of one that is longer than most units, so
+// much that this is sure. It looks at no more of the text than it must: uniseg
+// searches for the ends of sentences, too, as far as it can see, again for each
+// grapheme, and a pile of accents would be measured whole for each part of it.
+func grapheme(s string, state, most int) (cluster string, edges, next int) {
+	const ahead = 2 * utf8.UTFMax // what follows decides
+	for sight := min(firstSight, 3*most+ahead); ; sight = min(2*sight, 3*most+ahead) {
+		near := s
+		if len(s) > sight {
+			near = s[:sight]
+			for !utf8.RuneStart(s[len(near)]) && len(near) > sight-utf8.UTFMax {
+				near = near[:len(near)-1]
+			}
+		}
+		cluster, _, edges, next = uniseg.StepString(near, state)
+		if len(near) == len(s) || len(cluster)+ahead <= len(near) || sight == 3*most+ahead {
+			return cluster, edges, next
+		}
+	}
+}
+
+// isBlank reports whether s is all white space.
+func isBlank(s string) bool { return strings.Trim(s, " \t\r\n\f\v") == "" }
 
 // scan is the state of a look.
 type scan struct {

@@ -18,8 +18,9 @@ type renderer struct {
 }
 
 // render writes the parts, each valid by itself.
-func (d *document) render(parts []stretch) []string {
+func (d *document) render(parts []stretch) ([]string, error) {
 	r := &renderer{d: d}
+	most := 4 * (len(d.source) + MaxRaw) // bytes of all
 	var out []string
 	for i, part := range parts {
 		if i > 0 || part.from > 0 {
@@ -34,11 +35,14 @@ func (d *document) render(parts []stretch) []string {
 		} else {
 			r.close()
 		}
+		if most -= r.out.Len(); most < 0 {
+			return nil, errRepeats
+		}
 		out = append(out, r.out.String())
 		r.out.Reset()
 		r.last = ""
 	}
-	return out
+	return out, nil
 }
 
 // skip passes over what stands before a part; the marks in it count.

@@ -37,24 +37,34 @@ func (m Message) Split(first, later int) ([]Message, error) {
 	if len(parts) == 0 {
 		return []Message{m}, nil
 	}
-	texts := d.render(parts)
+	texts, err := d.render(parts)
+	if err != nil {
+		return nil, err
+	}
 	if err := d.verify(parts, texts); err != nil {
 		return nil, err
 	}
-	return m.messages(d, parts, texts), nil
+	return m.messages(d, parts, texts)
 }
 
+// shownEntities is how many entities of a message Telegram looks at.
+const shownEntities = 100
+
 // messages gives each part its entities.
-func (m Message) messages(d *document, parts []stretch, texts []string) []Message {
+func (m Message) messages(d *document, parts []stretch, texts []string) ([]Message, error) {
 	out := make([]Message, len(parts))
 	pos, units := 0, 0
+	most := len(m.Entities) + shownEntities*len(parts)
 	for i, p := range parts {
 		units += Units(d.plain[pos:p.from])
 		length := Units(d.plain[p.from:p.to])
 		out[i] = Message{Text: texts[i], Mode: m.Mode, Entities: within(m.Entities, units, units+length)}
+		if most -= len(out[i].Entities); most < 0 {
+			return nil, errRepeats
+		}
 		pos, units = p.to, units+length
 	}
-	return out
+	return out, nil
 }
 
 // verify reads each part as Telegram will. A part that came out wrong is better
