@@ -21,6 +21,12 @@ const (
 func (h *Handlers) end(work context.Context, r *route, lease *spool.Lease, d decision, took time.Duration) {
 	// What has happened must be recorded also when we are about to stop.
 	ctx := context.WithoutCancel(work)
+	stale := false
+	defer func() {
+		if !stale {
+			r.outruns.forget(lease.Seq)
+		}
+	}()
 	for wait := firstCommit; ; wait = min(2*wait, maxCommit) {
 		err := h.commit(ctx, lease, d)
 		switch {
@@ -32,6 +38,7 @@ func (h *Handlers) end(work context.Context, r *route, lease *spool.Lease, d dec
 			d = d.instead(failed(spool.UpdateDead, err.Error()))
 			continue
 		case errors.Is(err, spool.ErrStale):
+			stale = true
 			d = d.instead(r.outrun(lease, err))
 			continue
 		case final(err):

@@ -72,7 +72,8 @@ type Handlers struct {
 // route is a route that is being run.
 type route struct {
 	RouteConfig
-	reach *reach
+	reach   *reach
+	outruns outruns
 }
 
 // RouteState is a route as status shows it.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
+	"time"
 	"unicode/utf16"
 
 	"github.com/tgspool/tgspool/internal/botapi"
@@ -69,6 +71,33 @@ func answeredSession(lease *spool.Lease, h http.Header) (*spool.SessionChange, e
 	return c, err
 }
 
+// maxOutruns is how often in a row an update runs again at once because its
+// session was changed meanwhile. A handler that changes it itself by another way
+// would do nothing else any more; from here on it waits between its runs.
+const maxOutruns = 20
+
+// outruns counts the runs in a row of updates that were outrun.
+type outruns struct {
+	mu sync.Mutex
+	n  map[int64]int // by seq
+}
+
+func (o *outruns) again(seq int64) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.n == nil {
+		o.n = map[int64]int{}
+	}
+	o.n[seq]++
+	return o.n[seq]
+}
+
+func (o *outruns) forget(seq int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.n, seq)
+}
+
 // outrun is what becomes of an update whose session was changed while its handler
 // was at work: it runs again with the session of now, as if it hadn't run.
 func (r *route) outrun(lease *spool.Lease, err error) decision {
@@ -76,5 +105,11 @@ func (r *route) outrun(lease *spool.Lease, err error) decision {
 		u, _ := botapi.ParseUpdate(lease.Raw) // it could be read when it was handed over
 		return r.apologize(u, failed(spool.UpdateDead, "may have run: "+err.Error()+", and once = true"))
 	}
-	return giveBack(err.Error() + "; it runs again")
+	d := giveBack(err.Error() + "; it runs again")
+	if n := r.outruns.again(lease.Seq); n > maxOutruns {
+		wait := retryWait(min(n-maxOutruns, 16))
+		d = giveBack(fmt.Sprintf("%s, the %d. time in a row; it runs again after a wait: does the handler change its session itself?", err, n))
+		d.failure.RetryAt = time.Now().Add(wait)
+	}
+	return d
 }

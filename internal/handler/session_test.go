@@ -191,3 +191,30 @@ func TestPush_Session(t *testing.T) {
 		h.wantSession("7", "")
 	})
 }
+
+// TestPush_OutrunsItself: a handler that changes its session by another way while
+// it answers with it runs at once a few times only; then it waits, longer each
+// time, with its attempts, and its neighbours go on.
+func TestPush_OutrunsItself(t *testing.T) {
+	var h *house
+	a := newApp(func(text string, _ int) (*http.Response, error) {
+		if text != "itself" {
+			return say(200, "", "")
+		}
+		if _, _, err := h.bot.SetSession(h.t.Context(), spool.SessionKey{Chat: 7}, []byte(`{"a":1}`), spool.AnyVersion); err != nil {
+			return nil, err
+		}
+		return say(200, "", "", "Tgspool-Session", `{"b":1}`)
+	})
+	pushing(t, webhook("bot"), a, func(house *house, _ *Handlers) {
+		h = house
+		seq := h.feed(said(7, "itself"), said(8, "neighbour"))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := strings.Count(a.seen(), "itself"); n < maxOutruns || n > maxOutruns+8+12+2 {
+			t.Errorf("posted %d times in an hour", n)
+		}
+		h.want(seq, spool.UpdateOpen, 0, "in a row; it runs again after a wait")
+		h.want(seq+1, spool.UpdateHandled, 1, "")
+	})
+}
