@@ -2,6 +2,7 @@ package manage
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -117,7 +118,7 @@ func (a *api) decideAll(ctx context.Context, name string, ids []int64, out *tall
 		wait.Wait()
 		for _, err := range errs {
 			switch {
-			case err == nil:
+			case err == nil, asWanted(err):
 				out.Changed++
 			case moved(err):
 				out.Skipped++
@@ -127,4 +128,11 @@ func (a *api) decideAll(ctx context.Context, name string, ids []int64, out *tall
 		}
 	}
 	return nil
+}
+
+// asWanted reports whether a job has moved to where it was to go: as a part of a
+// text of which an earlier one was called off.
+func asWanted(err error) bool {
+	at, ok := errors.AsType[*spool.StateError](err)
+	return ok && at.Now == at.Want
 }

@@ -63,6 +63,7 @@ type Bot struct {
 	askAt    int64                      // when the gate may be open again, 0: unknown or no need
 	inbusy   map[uint64]int64           // order keys with a leased update
 	inparked map[uint64][]*updateWaiter // per handler's hash
+	owned    map[message]bool           // messages that are known to be the results of jobs
 
 	public   atomic.Pointer[botRec] // copy of rec as of the last commit
 	config   atomic.Pointer[BotConfig]

@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// Cancel calls a job off that is pending, held or uncertain.
+// Cancel calls a job off that is pending, held or uncertain. With a part of a text
+// that is pending go the parts that wait behind it.
 func (s *Store) Cancel(ctx context.Context, id int64) (Job, error) {
 	return s.decision(ctx, id, Cancelled, func(r *jobRec) bool { return !r.state.Ended() && r.state != Running },
 		func(r *jobRec, now int64) {
@@ -76,7 +77,11 @@ func (s *Store) decision(ctx context.Context, id int64, to State, allowed func(*
 		if to == Pending && r.state.Ended() && len(r.Files) > 0 {
 			return fmt.Errorf("job %d: its files were removed when it ended: %w", id, ErrConflict)
 		}
+		from := r.state
 		t.decide(b, r, to, func(r *jobRec) { change(r, t.now) })
+		if from == Pending && to == Cancelled {
+			t.endRest(b, r, Cancelled, r.Error)
+		}
 		job = t.full(r).view(b.rec.Name, t.s.clock)
 		return nil
 	})

@@ -37,6 +37,10 @@ func (t *txn) unlinkEdits(b *Bot, r *jobRec) {
 	}
 }
 
+// maxFolding bounds how many edits of one message are looked at for those to fold,
+// the youngest: those that aren't due yet stay where they are, maybe thousands.
+const maxFolding = 100
+
 // overtake lets a new job, which has no place yet, take over from those that it
 // makes pointless. One that isn't due yet takes over from none: until then they
 // are right.
@@ -45,7 +49,7 @@ func (t *txn) overtake(b *Bot, j *NewJob, r *jobRec) {
 		return
 	}
 	if name := r.edits(); name != "" {
-		for _, old := range t.linked(b, linkEdits, name, math.MaxInt) {
+		for _, old := range t.newest(b, linkEdits, name, maxFolding) {
 			if old.Method == r.Method && old.edits() == name && t.follow(b, old.ChatNo) == r.ChatNo && t.sameWait(old, r) {
 				t.takeOver(b, old, r)
 			}

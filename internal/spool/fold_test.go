@@ -340,3 +340,24 @@ func gate(why spool.Why, name string) spool.Gate {
 	}
 	return spool.Gate{}
 }
+
+// TestFold_BesideManyScheduled: thousands of edits that aren't due yet neither hide
+// the queued one nor are they all read for each new one.
+func TestFold_BesideManyScheduled(t *testing.T) {
+	bubble(t, limits(), func(t *testing.T, f *fixture) {
+		jobs := make([]spool.NewJob, 4000)
+		for i := range jobs {
+			jobs[i] = edit("editMessageText", "1", 5, "not yet")
+			jobs[i].NotBefore = time.Now().Add(time.Hour)
+		}
+		f.enqueue(jobs...)
+		for i := range jobs {
+			jobs[i].NotBefore = time.Time{}
+		}
+		made := f.enqueue(jobs...) // sixteen million looks took minutes, in one transaction
+		for _, q := range made[:len(made)-1] {
+			f.superseded(q.Job.ID, "took its place")
+		}
+		f.wantState(made[len(made)-1].Job.ID, spool.Pending)
+	})
+}

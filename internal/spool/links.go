@@ -2,6 +2,7 @@ package spool
 
 import (
 	"crypto/sha256"
+	"math"
 	"slices"
 )
 
@@ -36,22 +37,38 @@ func (t *txn) hasLink(b *Bot, kind, name string, id int64) bool {
 // linked lists the pending jobs to which a name leads, by id, at most so many.
 // There is more when as many are returned.
 func (t *txn) linked(b *Bot, kind, name string, most int) (list []*jobRec) {
-	var ids []int64
 	p := linkPrefix(b.num, kind, name)
 	t.each(bKey, p, p, func(k, v []byte) bool {
-		if id := int64(u64at(k, 10)); len(k) == 18 && len(v) == 16 && int64(u64at(v, 0)) == id {
-			ids = append(ids, id)
+		if r := t.atLink(b, k, v); r != nil {
+			list = append(list, r)
 		}
-		return true
+		return len(list) < most
 	})
-	slices.Sort(ids)
-	for _, id := range ids {
-		if len(list) == most {
-			break
-		}
-		if r, err := t.liveJob(b, id); err == nil && r.state == Pending {
+	return list
+}
+
+// newest is linked for the youngest of them.
+func (t *txn) newest(b *Bot, kind, name string, most int) (list []*jobRec) {
+	p := linkPrefix(b.num, kind, name)
+	c := t.bucket(bKey).Cursor()
+	c.Seek(slices.Clone(p).u64(math.MaxUint64)) // no id is that high
+	k, v := c.Prev()
+	for ; hasPrefix(k, p) && len(list) < most; k, v = c.Prev() {
+		if r := t.atLink(b, k, v); r != nil {
 			list = append(list, r)
 		}
 	}
+	slices.Reverse(list)
 	return list
+}
+
+// atLink is the pending job to which a link leads; nil when there is none.
+func (t *txn) atLink(b *Bot, k, v []byte) *jobRec {
+	if len(k) != 18 || len(v) != 16 || u64at(k, 10) != u64at(v, 0) {
+		return nil
+	}
+	if r, err := t.liveJob(b, int64(u64at(v, 0))); err == nil && r.state == Pending {
+		return r
+	}
+	return nil
 }

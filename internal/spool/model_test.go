@@ -260,6 +260,11 @@ func (m *model) decide(s step) {
 	if err == nil {
 		m.states[id] = j.State
 	}
+	for _, next := range m.behind[id] {
+		if was == spool.Pending && j.State == spool.Cancelled && m.states[next] == spool.Pending {
+			m.states[next] = spool.Cancelled
+		}
+	}
 }
 
 func (m *model) reopen() {

@@ -98,6 +98,28 @@ func TestParts_DieTogether(t *testing.T) {
 	})
 }
 
+// TestParts_CancelledTogether: a text that is called off doesn't go on behind the
+// part that was named. What has gone out stays.
+func TestParts_CancelledTogether(t *testing.T) {
+	bubble(t, limits(), func(t *testing.T, f *fixture) {
+		q := f.enqueue(long("5", 4))[0]
+		after := f.send("5", "after")
+		f.settle(f.mustClaim(), spool.Verdict{State: spool.Done})
+		if _, err := f.store.Cancel(t.Context(), q.Parts[1]); err != nil {
+			t.Fatal(err)
+		}
+		f.wantState(q.Parts[0], spool.Done)
+		for _, id := range q.Parts[1:] {
+			if j := f.wantState(id, spool.Cancelled); j.LastError == nil || j.LastError.Class != "cancelled" {
+				t.Errorf("job %d: %+v", id, j.LastError)
+			}
+		}
+		if c := f.mustClaim(); c.ID != after {
+			t.Errorf("job %d goes on, want %d", c.ID, after)
+		}
+	})
+}
+
 // TestParts_UncertainLetsPass: as with all jobs, what is uncertain holds nobody up.
 func TestParts_UncertainLetsPass(t *testing.T) {
 	bubble(t, limits(), func(t *testing.T, f *fixture) {

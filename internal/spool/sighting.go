@@ -83,9 +83,34 @@ func (t *txn) outside(r *jobRec, date time.Time) time.Duration {
 	return max(start.Sub(date), date.Sub(end), 0)
 }
 
+// message is one of a chat, by the chat's internal number.
+type message struct {
+	chat uint32
+	id   int64
+}
+
+// maxOwned is how many messages are remembered that were found to be owned.
+const maxOwned = 1000
+
 // owned reports whether a message of a chat is the result of another job. It
-// reads over all that is done, which only happens when a job was found.
-func (t *txn) owned(b *Bot, chat uint32, id int64) (owned bool) {
+// reads over all that is done, which only happens when a job was found; the
+// answer is remembered, since the same button may be pressed often.
+func (t *txn) owned(b *Bot, chat uint32, id int64) bool {
+	m := message{chat, id}
+	if b.owned[m] {
+		return true
+	}
+	if !t.isResult(b, chat, id) {
+		return false
+	}
+	if len(b.owned) >= maxOwned || b.owned == nil {
+		b.owned = map[message]bool{}
+	}
+	b.owned[m] = true
+	return true
+}
+
+func (t *txn) isResult(b *Bot, chat uint32, id int64) (owned bool) {
 	number := []byte(strconv.FormatInt(id, 10))
 	p := stateKey(b.num, Done.code(), 0)[:3]
 	t.each(bEnded, p, p, func(k, v []byte) bool {
