@@ -110,7 +110,7 @@ func TestHold_HeldForAFloodWithoutADateIs429(t *testing.T) {
 			t.Fatalf("answer %d %s", a.status, a.body)
 		}
 		// The caller does as told: it hears the end of the same job.
-		time.Sleep(time.Duration(a.json.Parameters.RetryAfter) * time.Second)
+		k.pass(time.Duration(a.json.Parameters.RetryAfter) * time.Second)
 		if b := k.call("sendMessage", hello); b.status != 200 || len(k.jobs()) != 1 {
 			t.Errorf("answer %d %s, %d jobs", b.status, b.body, len(k.jobs()))
 		}
@@ -184,9 +184,9 @@ func TestHold_LaneOfAChatThatHasJustWritten(t *testing.T) {
 			Chat: &spool.ChatSeen{ID: 7, Type: "private"}, Active: true,
 		}}})
 		k.must(err)
-		time.Sleep(50 * time.Second)
+		k.pass(50 * time.Second)
 		k.call("sendMessage", hello)
-		time.Sleep(15 * time.Second)
+		k.pass(15 * time.Second)
 		k.call("sendMessage", hello)
 		jobs := k.jobs()
 		if jobs[0].Lane != spool.Interactive || jobs[1].Lane != spool.Normal {
@@ -234,7 +234,7 @@ func TestJoin(t *testing.T) {
 			p.hangUp()
 			<-p.done
 			again := k.begin(request("sendMessage", "application/json", hello))
-			time.Sleep(time.Second)
+			k.pass(time.Second)
 			k.sim.SetOffline(false)
 			if a := <-again.done; a.status != 200 {
 				k.t.Errorf("answer %d %s", a.status, a.body)
@@ -294,19 +294,19 @@ func TestJoin(t *testing.T) {
 		{"an end that nobody heard is told for a minute", func(k *kit) {
 			k.sim.AddFault(telegramsim.Fault{Kind: telegramsim.FaultSlow, Delay: 5 * time.Second, Times: 1})
 			p := k.begin(request("sendMessage", "application/json", hello))
-			time.Sleep(time.Second)
+			k.pass(time.Second)
 			p.hangUp()
 			<-p.done
-			time.Sleep(50 * time.Second)
+			k.pass(50 * time.Second)
 			k.call("sendMessage", hello)
 		}, 1},
 		{"and not longer", func(k *kit) {
 			k.sim.AddFault(telegramsim.Fault{Kind: telegramsim.FaultSlow, Delay: 5 * time.Second, Times: 1})
 			p := k.begin(request("sendMessage", "application/json", hello))
-			time.Sleep(time.Second)
+			k.pass(time.Second)
 			p.hangUp()
 			<-p.done
-			time.Sleep(70 * time.Second)
+			k.pass(70 * time.Second)
 			k.call("sendMessage", hello)
 		}, 2},
 		{"a restart keeps it", func(k *kit) {
@@ -331,7 +331,7 @@ func TestJoin(t *testing.T) {
 		}, 2},
 		{"what was read before a kill is over after a moment", func(k *kit) {
 			k.call("sendMessage", hello)
-			time.Sleep(3 * time.Second)
+			k.pass(3 * time.Second)
 			k.server = botserver.New(botserver.Config{Store: k.store, Bots: k}) // one that knows nothing
 			k.handler = k.server.Handler(botserver.Access{})
 			k.call("sendMessage", hello)
@@ -355,7 +355,7 @@ func TestJoin(t *testing.T) {
 			bubble(t, func(k *kit) {
 				tt.scenario(k)
 				k.sim.SetOffline(false)
-				time.Sleep(time.Minute)
+				k.pass(time.Minute)
 				if n := k.sim.CountText(7, "hello"); n != tt.hellos {
 					t.Errorf("sent %d times, want %d", n, tt.hellos)
 				}

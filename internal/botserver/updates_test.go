@@ -88,7 +88,7 @@ func TestGetUpdates_TakesAndAcknowledges(t *testing.T) {
 func TestGetUpdates_Parked(t *testing.T) {
 	bubble(t, func(k *kit) {
 		p := k.beginPoll(`{"offset":1,"timeout":30}`)
-		time.Sleep(7 * time.Second)
+		k.pass(7 * time.Second)
 		k.feed(500, 1)
 		a, took := k.answered(p)
 		k.wantIDs(a, 500)
@@ -140,7 +140,7 @@ func TestGetUpdates_NoBusyLoop(t *testing.T) {
 func TestGetUpdates_TwoPollers(t *testing.T) {
 	bubble(t, func(k *kit) {
 		first := k.beginPoll(`{"timeout":50}`)
-		time.Sleep(4 * time.Second)
+		k.pass(4 * time.Second)
 		second := k.beginPoll(`{"timeout":50}`)
 		a, _ := k.answered(first)
 		const words = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
@@ -177,7 +177,7 @@ func TestGetUpdates_BesideLeases(t *testing.T) {
 			}
 		}
 		done()
-		time.Sleep(time.Minute)
+		k.pass(time.Minute)
 		k.wantIDs(k.call("getUpdates", `{"offset":0}`), 500)
 		parked := k.beginPoll(`{"offset":501,"timeout":50}`)
 		if _, err := k.bot.TakenBy(spool.ByLeases); err == nil {
@@ -185,7 +185,7 @@ func TestGetUpdates_BesideLeases(t *testing.T) {
 		}
 		a, _ := k.answered(parked)
 		k.wantIDs(a)
-		time.Sleep(time.Minute)
+		k.pass(time.Minute)
 		if _, err := k.bot.TakenBy(spool.ByLeases); err != nil {
 			k.t.Error(err)
 		}
@@ -257,7 +257,7 @@ func TestGetUpdates_AllowedUpdates(t *testing.T) {
 			if string(note) != tt.note || changes != tt.changes {
 				k.t.Errorf("%d: %s: the note is %s, %d changes", i, tt.body, note, changes)
 			}
-			time.Sleep(time.Minute)
+			k.pass(time.Minute)
 		}
 	})
 }
@@ -272,7 +272,7 @@ func TestGetUpdates_TwoWishes(t *testing.T) {
 		for range 5 {
 			k.callAs(a.token, "getUpdates", `{"allowed_updates":["message"]}`)
 			k.callAs(b.token, "getUpdates", `{"allowed_updates":["poll"]}`)
-			time.Sleep(time.Minute)
+			k.pass(time.Minute)
 		}
 		if changes != 2 {
 			k.t.Errorf("%d changes", changes)

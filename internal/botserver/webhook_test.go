@@ -170,7 +170,7 @@ func TestWebhook_AndPolls(t *testing.T) {
 		if a, _ := k.answered(p); a.status != http.StatusConflict || a.json.Description != "Conflict: terminated by setWebhook request" {
 			k.t.Errorf("the parked poll hears %d %s", a.status, a.body)
 		}
-		time.Sleep(5 * time.Second)
+		k.pass(5 * time.Second)
 		const words = "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"
 		if a := k.call("getUpdates", `{"timeout":50}`); a.status != http.StatusConflict || a.json.Description != words {
 			k.t.Errorf("a poll hears %d %s", a.status, a.body)
@@ -216,7 +216,7 @@ func TestWebhook_OrderAndConnections(t *testing.T) {
 			bubble(t, func(k *kit) {
 				k.setWebhook(fmt.Sprintf(`,"max_connections":%d`, tt.most))
 				k.feed(500, 1, 1, 2, 2, 3)
-				time.Sleep(2 * time.Minute)
+				k.pass(2 * time.Minute)
 				if got := sorted(a.seen()); got != sorted(tt.want) || a.most > tt.most {
 					k.t.Errorf("%d at once: %s, want %s", a.most, got, tt.want)
 				}
@@ -256,7 +256,7 @@ func TestWebhook_Refusals(t *testing.T) {
 	bubble(t, func(k *kit) {
 		k.setWebhook("")
 		k.feed(500, 1, 1, 2)
-		time.Sleep(10 * time.Minute)
+		k.pass(10 * time.Minute)
 		if got, want := sorted(a.seen()), sorted("500@0 502@0 500@1 500@3 500@7 500@107 500@123 501@123"); got != want {
 			k.t.Errorf("pushed %s, want %s", got, want)
 		}
@@ -280,12 +280,12 @@ func TestWebhook_RefusedForADay(t *testing.T) {
 	bubble(t, func(k *kit) {
 		k.setWebhook("")
 		k.feed(500, 1)
-		time.Sleep(23 * time.Hour)
+		k.pass(23 * time.Hour)
 		k.feed(501, 1)
 		if u := k.updateState(500); u.State == spool.UpdateDead {
 			k.t.Errorf("after 23 h: %+v", u)
 		}
-		time.Sleep(90 * time.Minute)
+		k.pass(90 * time.Minute)
 		if u := k.updateState(500); u.State != spool.UpdateDead || *u.Error != "Webhook connection closed" {
 			k.t.Errorf("after a day: %+v", u)
 		}
@@ -309,7 +309,7 @@ func TestWebhook_Away(t *testing.T) {
 	bubble(t, func(k *kit) {
 		k.setWebhook("")
 		k.feed(500, 1, 2, 3)
-		time.Sleep(10 * time.Minute)
+		k.pass(10 * time.Minute)
 		if n := len(strings.Fields(a.seen())); n < 40 || n > 50 {
 			k.t.Errorf("%d tries in 10 minutes", n)
 		}
@@ -321,7 +321,7 @@ func TestWebhook_Away(t *testing.T) {
 		}
 		k.restart(true)
 		away.Store(false)
-		time.Sleep(16 * time.Second)
+		k.pass(16 * time.Second)
 		for id := range int64(3) {
 			if u := k.updateState(500 + id); u.State != spool.UpdateHandled || u.Attempts != 1 {
 				k.t.Errorf("update %d: %+v", 500+id, u)
@@ -340,7 +340,7 @@ func TestWebhook_TooSlow(t *testing.T) {
 	bubble(t, func(k *kit) {
 		k.setWebhook("")
 		k.feed(500, 1)
-		time.Sleep(61500 * time.Millisecond)
+		k.pass(61500 * time.Millisecond)
 		if got := a.seen(); got != "500@0 500@61" {
 			k.t.Errorf("pushed %s", got)
 		}
@@ -386,7 +386,7 @@ func TestWebhook_Replies(t *testing.T) {
 				k.sim.FeedText(1, 1, "hello")
 				k.setWebhook("")
 				k.feed(500, 1)
-				time.Sleep(5 * time.Second)
+				k.pass(5 * time.Second)
 				u := k.updateState(500)
 				out := ""
 				if u.Output != nil {
@@ -409,7 +409,7 @@ func TestWebhook_Replies(t *testing.T) {
 				// Handled once more it makes no second job, nor files that nobody owns.
 				_, err := k.bot.Replay(k.t.Context(), u.Seq, false)
 				k.must(err)
-				time.Sleep(5 * time.Second)
+				k.pass(5 * time.Second)
 				if jobs := k.jobs(); len(jobs) != 1 || len(a.got) != 2 {
 					k.t.Errorf("after a replay: %d jobs, pushed %s", len(jobs), a.seen())
 				}
@@ -431,7 +431,7 @@ func TestWebhook_CutReply(t *testing.T) {
 	bubble(t, func(k *kit) {
 		k.setWebhook("")
 		k.feed(500, 1)
-		time.Sleep(5 * time.Second)
+		k.pass(5 * time.Second)
 		if a.seen() != "500@0 500@1" || len(k.jobs()) != 1 {
 			k.t.Errorf("pushed %s, %d jobs", a.seen(), len(k.jobs()))
 		}
@@ -455,14 +455,14 @@ func TestWebhook_OfAClient(t *testing.T) {
 			k.t.Fatalf("setWebhook: %s", a.body)
 		}
 		k.feed(500, 1)
-		time.Sleep(5 * time.Second)
+		k.pass(5 * time.Second)
 		u := k.updateState(500)
 		if u.State != spool.UpdateHandled || u.Output == nil || !strings.Contains(*u.Output, "its chats are 1") || len(k.jobs()) != 0 {
 			k.t.Errorf("the update: %+v, %d jobs", u, len(k.jobs()))
 		}
 		clients.Set(nil)
 		k.feed(501, 1)
-		time.Sleep(time.Minute)
+		k.pass(time.Minute)
 		if u := k.updateState(501); u.State != spool.UpdateOpen || a.seen() != "500@0" {
 			k.t.Errorf("the update: %+v, pushed %s", u, a.seen())
 		}
@@ -470,7 +470,7 @@ func TestWebhook_OfAClient(t *testing.T) {
 			k.t.Errorf("info %+v", i)
 		}
 		clients.Set([]botserver.Client{c.Client})
-		time.Sleep(16 * time.Second)
+		k.pass(16 * time.Second)
 		if u := k.updateState(501); u.State != spool.UpdateHandled {
 			k.t.Errorf("the update: %+v", u)
 		}
