@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/tgspool/tgspool/internal/config"
 )
 
 // app is one run of the program.
@@ -28,6 +30,8 @@ type app struct {
 	json                    bool
 
 	started bool // a command runs: its arguments were right
+
+	refused config.Errors // settings of the system that its daemon wouldn't start with
 }
 
 // Main runs the command that args name and returns the exit code. It is the

@@ -33,7 +33,7 @@ func (a *app) dial() (*localapi.Client, error) {
 
 // findSocket looks for the daemon's socket. Settings that this user may not
 // read, or that are broken, don't keep the commands from a running daemon,
-// unless somebody named them.
+// unless somebody named them: those may be of another one than the system's.
 func (a *app) findSocket() (string, error) {
 	if named := cmp.Or(a.socket, a.env("TGSPOOL_SOCKET")); named != "" {
 		return strings.TrimPrefix(named, "unix:"), nil
@@ -43,8 +43,11 @@ func (a *app) findSocket() (string, error) {
 	switch {
 	case err == nil || errors.Is(err, config.ErrNothingConfigured):
 	case explicit:
-		return "", err
+		return "", withHint(explain(err), "name the socket of a running daemon with --socket")
 	default:
+		if bad, ok := errors.AsType[config.Errors](err); ok {
+			a.refused = bad
+		}
 		return systemSocket, nil
 	}
 	socket := cfg.API.Socket()

@@ -56,6 +56,9 @@ func (a *app) statusCommand() *cobra.Command {
 				return err
 			}
 			a.printStatus(status, time.Now())
+			for _, bad := range a.refused {
+				a.complain("warning", "at its next start the daemon refuses the settings: "+bad.Error())
+			}
 			return nil
 		},
 	}

@@ -44,7 +44,7 @@ type Config struct {
 type Store struct {
 	Path      string `toml:"path" default:"/var/lib/tgspool/spool.db" form:"path" required:"true" restart:"true" doc:"The spool's file. Uploaded files, snapshots and the reserve lie in the same folder."`
 	Keep      Keep   `toml:"keep"`
-	KeepSize  int64  `toml:"keep_size" default:"256MiB" form:"size" min:"0" doc:"The most that ended records (done, cancelled, expired, handled, ignored, dead) may take together; the oldest go first."`
+	KeepSize  int64  `toml:"keep_size" default:"256MiB" form:"size" min:"1" doc:"The most that ended records (done, cancelled, expired, handled, ignored, dead) may take together; the oldest go first."`
 	MaxSize   int64  `toml:"max_size" default:"1GiB" form:"size" min:"1MiB" restart:"true" doc:"The most that the spool's file may grow to. At this size intake stops and new jobs are refused until there is room."`
 	MaxUpload int64  `toml:"max_upload" default:"50MB" form:"size" min:"1" doc:"The largest file that is taken for sending."`
 	OnDamage  string `toml:"on_damage" default:"snapshot" enum:"snapshot|stop" restart:"true" doc:"What happens at start when the spool's file can't be used: take the last good snapshot into use, fenced, or refuse to start."`

@@ -10,7 +10,7 @@ import (
 // shown are settings with all that is unusual to write.
 const shown = `
 [store]
-keep_size = 0
+keep_size = 1
 max_size = "3GB"
 max_upload = 1234567
 keep = { done = "90m", handled = "36h30m5s", dead = "0s" }
@@ -83,7 +83,7 @@ func TestTOML(t *testing.T) {
 func TestTOMLUnits(t *testing.T) {
 	out := load(t, shown).TOML()
 	for _, want := range []string{
-		"keep_size = \"0\"\n", "max_size = \"3GB\"\n", "max_upload = \"1234567\"\n",
+		"keep_size = \"1\"\n", "max_size = \"3GB\"\n", "max_upload = \"1234567\"\n",
 		`keep = { done = "1h30m", handled = "36h30m5s", dead = "0s" }`, "chat_gap = \"0s\"\n", "late_note = \"10m\"\n", "rate = 0.5\n",
 		"\n\"two words\\U00000009\" = -100123\n", "me = 12345\n", "news = \"@news\"\n", "# proxy is set; it may hold a secret\n", "\n[bots.other]\n",
 	} {

@@ -19,6 +19,9 @@ const (
 	backupSettle = time.Minute
 	// backupRetry is how long a snapshot that failed waits for another try.
 	backupRetry = time.Hour
+	// backupLook bounds one wait: timers stand still while the box is suspended,
+	// and a clock that is set right moves the time of day.
+	backupLook = time.Hour
 )
 
 // backups makes the daily snapshot.
@@ -26,6 +29,7 @@ type backups struct {
 	store   *spool.Store
 	log     *slog.Logger
 	changed chan struct{} // buffered by one: there are new settings
+	now     func() time.Time
 
 	mu  sync.Mutex // guards what follows
 	cfg config.Backup
@@ -34,7 +38,7 @@ type backups struct {
 }
 
 func newBackups(store *spool.Store, cfg *config.Config, log *slog.Logger) *backups {
-	b := &backups{store: store, log: log, changed: make(chan struct{}, 1)}
+	b := &backups{store: store, log: log, changed: make(chan struct{}, 1), now: time.Now}
 	b.use(cfg)
 	return b
 }
@@ -67,12 +71,13 @@ func (b *backups) run(ctx context.Context) {
 		b.mu.Unlock()
 		wait := never
 		if at != "" {
-			wait = untilBackup(time.Now(), lastSnapshot(dir), at)
+			now := b.now()
+			wait = untilBackup(now, lastSnapshot(dir, now), at)
 			if failed {
 				wait = max(wait, backupRetry)
 			}
 		}
-		timer := time.NewTimer(wait)
+		timer := time.NewTimer(min(wait, backupLook))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -81,6 +86,9 @@ func (b *backups) run(ctx context.Context) {
 			timer.Stop()
 			continue
 		case <-timer.C:
+		}
+		if wait > backupLook {
+			continue // a suspend or a corrected clock may have brought it nearer
 		}
 		failed = !b.make(ctx)
 	}
@@ -97,7 +105,7 @@ func (b *backups) make(ctx context.Context) bool {
 	err := errors.New("the clock isn't known to be right: a snapshot's name would be wrong")
 	if b.store.ClockKnown() {
 		if _, err = b.store.Snapshot(ctx, spool.SnapshotOptions{Dir: dir, Rate: backupRate}); err == nil {
-			err = spool.PruneSnapshots(dir, keep)
+			err = spool.PruneSnapshots(dir, keep, b.now())
 		}
 	}
 	if ctx.Err() != nil {
@@ -120,9 +128,11 @@ func (b *backups) make(ctx context.Context) bool {
 	return err == nil
 }
 
-func lastSnapshot(dir string) time.Time {
-	if list := spool.Snapshots(dir); len(list) > 0 {
-		return list[0].At
+func lastSnapshot(dir string, now time.Time) time.Time {
+	for _, s := range spool.Snapshots(dir) {
+		if !s.FromAhead(now) {
+			return s.At
+		}
 	}
 	return time.Time{}
 }

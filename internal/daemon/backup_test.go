@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,6 +95,37 @@ func TestBackups_ThroughAWeek(t *testing.T) {
 		synctest.Wait()
 		if len(spool.Snapshots(other)) != 1 {
 			t.Error("the new folder isn't used")
+		}
+		stop()
+		<-ended
+	})
+}
+
+// TestBackups_AfterASuspend: what lets the clock go ahead of the timers lets the
+// snapshot come no more than an hour late.
+func TestBackups_AfterASuspend(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		store, err := spool.Open(t.Context(), spool.Options{Path: filepath.Join(dir, "spool.db")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = store.Close() }()
+		at := time.Now().Add(10 * time.Hour).Format("15:04")
+		cfg := &config.Config{Store: config.Store{Path: filepath.Join(dir, "spool.db")}, Backup: config.Backup{At: at, Keep: 3}}
+		b := newBackups(store, cfg, slog.New(slog.DiscardHandler))
+		var slept atomic.Int64
+		b.now = func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); b.run(ctx) }()
+		for _, want := range []int{1, 2} {
+			time.Sleep(70 * time.Minute)
+			synctest.Wait()
+			if got := len(spool.Snapshots(filepath.Join(dir, "snapshots"))); got < want {
+				t.Errorf("%d snapshots, want %d at least", got, want)
+			}
+			slept.Store(int64(9 * time.Hour))
 		}
 		stop()
 		<-ended

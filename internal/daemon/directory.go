@@ -58,7 +58,8 @@ func (r *directory) makeWith(ctx context.Context, c config.Bot, token botapi.Tok
 		secret, err = readHookSecret(c)
 	}
 	if err != nil {
-		b := &bot{name: c.Name, cfg: c, broken: err.Error()}
+		// What is wrong and what to do are a line each; a state has one.
+		b := &bot{name: c.Name, cfg: c, broken: strings.ReplaceAll(err.Error(), "\n", "; ")}
 		r.d.log.LogAttrs(ctx, slog.LevelError, "this bot can't work", slog.String("bot", c.Name), slog.Any("err", err))
 		return b, nil
 	}

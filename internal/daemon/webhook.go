@@ -69,8 +69,8 @@ func readHookSecret(c config.Bot) (string, error) {
 
 // applyWebhook gives a running webhook its new settings.
 func (b *bot) applyWebhook(ctx context.Context, c config.Bot) {
-	if b.hook == nil {
-		return
+	if b.hook == nil || c.Intake.Mode != "webhook" {
+		return // another mode counts after a restart
 	}
 	secret, err := readHookSecret(c)
 	if err == nil {

@@ -60,6 +60,13 @@ func (h *house) Write(b []byte) (int, error) {
 	return h.log.Write(b)
 }
 
+// logged is the log so far.
+func (h *house) logged() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.log.String()
+}
+
 func newHouse(t *testing.T) *house {
 	t.Helper()
 	h := &house{t: t, dir: t.TempDir(), addr: freeAddr(t)}
@@ -299,7 +306,22 @@ func TestWebhook_Reload(t *testing.T) {
 	}
 	h.feed("after")
 	h.wantReplies("after")
+	h.settings(nil)
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.until(func(context.Context) string {
+		if log := h.logged(); !strings.Contains(log, "count after a restart") {
+			return log
+		}
+		return ""
+	}); err != nil {
+		t.Error(err)
+	}
 	h.end()
+	if strings.Contains(h.logged(), "keeps its secret") {
+		t.Errorf("the secret that the new settings don't have is missed:\n%s", h.logged())
+	}
 	if log := h.log.String(); strings.Count(log, "the webhook is registered") != 4 || strings.Contains(log, "another_one") {
 		t.Errorf("log:\n%s", log)
 	}
@@ -324,6 +346,23 @@ func TestWebhook_AddressIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.wantReplies("hello")
+	h.end()
+}
+
+// TestUnconfigured_OneLine: why a bot can't work, and what to do, stand in one
+// line of its state.
+func TestUnconfigured_OneLine(t *testing.T) {
+	h := newHouse(t)
+	h.settings(nil)
+	if err := os.Remove(h.dir + "/first"); err != nil {
+		t.Fatal(err)
+	}
+	h.start()
+	if err := h.status(func(s string) bool {
+		return strings.Contains(s, "/first: ") && strings.Contains(s, "; write it with: tgspool token set first") && !strings.Contains(s, `\n`)
+	}); err != nil {
+		t.Error(err)
+	}
 	h.end()
 }
 

@@ -120,7 +120,7 @@ func (p program) execute(ctx context.Context, env []string, s streams) (exitStat
 	cmd.WaitDelay = pipeDelay
 
 	if err := cmd.Start(); err != nil {
-		return exitStatus{}, startError(p.argv[0], err)
+		return exitStatus{}, p.startError(err)
 	}
 	s.started()
 	err := cmd.Wait()
@@ -184,6 +184,20 @@ func (p program) usable() error {
 		return fmt.Errorf("program %q is refused: everybody may write to its folder (chmod o-w)", p.argv[0])
 	}
 	return nil
+}
+
+// startError says why a program that is usable hasn't started. The system has
+// the same word for a folder to run it in that is missing.
+func (p program) startError(err error) error {
+	info, bad := os.Stat(p.dir)
+	switch {
+	case p.dir == "": // ours
+	case errors.Is(bad, fs.ErrNotExist):
+		return fmt.Errorf("the folder to run it in, %q, is missing", p.dir)
+	case bad == nil && !info.IsDir():
+		return fmt.Errorf("%q, to run it in, is no folder", p.dir)
+	}
+	return startError(p.argv[0], err)
 }
 
 // startError says in one line why a program can't be started.

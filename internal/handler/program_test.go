@@ -138,6 +138,25 @@ func eachRunner(t *testing.T, test func(t *testing.T, start starter)) {
 	}
 }
 
+// TestProgram_WithoutItsFolder: the system says the same of a folder that is
+// missing as of a program; the folder is named, and the program isn't blamed.
+func TestProgram_WithoutItsFolder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, unit := range map[string]string{"child": "", "unit": serveUnits(t)} {
+		for dir, want := range map[string]string{"/no/such/folder": "is missing", file: "is no folder"} {
+			p := program{argv: self(t, "echo"), dir: dir, timeout: time.Minute, unit: unit}
+			r := p.run(t.Context(), nil, nil, watcher{started: func() { t.Error("started") }})
+			if r.end != endUnstarted || !strings.Contains(r.err.Error(), dir) || !strings.Contains(r.err.Error(), want) ||
+				errors.Is(r.err, fs.ErrNotExist) || strings.Contains(r.err.Error(), "program") {
+				t.Errorf("%s in %s: end %d, %v", name, dir, r.end, r.err)
+			}
+		}
+	}
+}
+
 // awaitFile returns the content of a file that a program is about to write.
 func awaitFile(t *testing.T, path string) string {
 	t.Helper()

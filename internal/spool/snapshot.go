@@ -47,10 +47,24 @@ func Snapshots(dir string) []SnapshotInfo {
 	return list
 }
 
-// PruneSnapshots removes all but the youngest snapshots of a folder.
-func PruneSnapshots(dir string, keep int) error {
+// fromAhead is how far after the present a snapshot's time may be: what a clock
+// is corrected by now and then.
+const fromAhead = 24 * time.Hour
+
+// FromAhead reports whether the snapshot was named by a clock that was ahead of
+// the right one, so that its name doesn't tell its age.
+func (s SnapshotInfo) FromAhead(now time.Time) bool { return s.At.After(now.Add(fromAhead)) }
+
+// PruneSnapshots removes all but the youngest snapshots of a folder. The clock
+// must be right: those named after now, by a wrong one, go first.
+func PruneSnapshots(dir string, keep int, now time.Time) error {
+	list := Snapshots(dir)
+	first := slices.IndexFunc(list, func(s SnapshotInfo) bool { return !s.FromAhead(now) })
+	if first > 0 {
+		list = slices.Concat(list[first:], list[:first])
+	}
 	var errs []error
-	for i, s := range Snapshots(dir) {
+	for i, s := range list {
 		if i >= keep {
 			errs = append(errs, os.Remove(s.Path))
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,7 +119,7 @@ func TestSnapshots_ListAndPrune(t *testing.T) {
 	for _, name := range []string{"spool-20260103T030000Z.db", "spool-20260101T030000Z.db", "spool-20260102T030000Z.db", "spool-x.db", "other", "spool-20260104T030000Z.db.new"} {
 		write(t, filepath.Join(dir, name), []byte("x"))
 	}
-	if err := spool.PruneSnapshots(dir, 2); err != nil {
+	if err := spool.PruneSnapshots(dir, 2, time.Date(2026, 1, 3, 4, 0, 0, 0, time.UTC)); err != nil {
 		t.Fatal(err)
 	}
 	list := spool.Snapshots(dir)
@@ -127,6 +128,31 @@ func TestSnapshots_ListAndPrune(t *testing.T) {
 	}
 	if all, _ := os.ReadDir(dir); len(all) != 5 {
 		t.Errorf("%d files are left, want 5: other files are nobody's business", len(all))
+	}
+}
+
+// TestSnapshots_FromAhead: a clock that was years ahead for a day neither takes
+// the places of what comes after it, nor stays for ever.
+func TestSnapshots_FromAhead(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"spool-20310101T030000Z.db", "spool-20310102T030000Z.db", "spool-20260101T030000Z.db"} {
+		write(t, filepath.Join(dir, name), []byte("x"))
+	}
+	for _, tt := range []struct {
+		day  int
+		want []int // the years that are kept
+	}{{1, []int{2031, 2026}}, {2, []int{2026, 2026}}} {
+		write(t, filepath.Join(dir, fmt.Sprintf("spool-2026010%dT030000Z.db", tt.day)), []byte("x"))
+		if err := spool.PruneSnapshots(dir, 2, time.Date(2026, 1, tt.day, 3, 0, 1, 0, time.UTC)); err != nil {
+			t.Fatal(err)
+		}
+		var years []int
+		for _, s := range spool.Snapshots(dir) {
+			years = append(years, s.At.Year())
+		}
+		if !slices.Equal(years, tt.want) {
+			t.Errorf("on day %d: kept of %v, want %v", tt.day, years, tt.want)
+		}
 	}
 }
 
