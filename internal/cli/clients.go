@@ -167,15 +167,10 @@ func (a *app) clientBot() (*config.Config, config.Bot, error) {
 
 // botID finds Telegram's id of a bot: in its token, else from the daemon.
 func (a *app) botID(ctx context.Context, cfg *config.Config, bot config.Bot) (int64, error) {
-	text, _, err := config.ReadToken(bot, a.env)
-	if err == nil {
+	if text, _, err := a.botToken(cfg, bot); err == nil {
 		if token, err := botapi.ParseToken(text); err == nil {
 			return token.BotID(), nil
 		}
-	}
-	place, _ := setup.OpenDir(filepath.Dir(cfg.Path)).TokenPlace(cfg, bot.Name)
-	if token, err := storedToken(place); err == nil {
-		return token.BotID(), nil
 	}
 	client, err := a.dial()
 	if err != nil {

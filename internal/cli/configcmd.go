@@ -27,7 +27,7 @@ func (a *app) configCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, p := range append(config.Check(cfg), config.CheckTokens(cfg, a.env)...) {
+			for _, p := range append(config.Check(cfg), a.checkTokens(cfg)...) {
 				a.complain("warning", p.String())
 			}
 			names := make([]string, len(cfg.Bots))

@@ -95,6 +95,7 @@ func (a *app) checkStore(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer a.handBack(o)
 	problems, err := spool.CheckFile(ctx, o)
 	if problems == nil {
 		problems = []string{}
@@ -166,6 +167,7 @@ func (a *app) repair(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer a.handBack(o)
 	done, err := spool.Repair(ctx, o)
 	if err != nil {
 		return storeFailure(err)
@@ -200,6 +202,7 @@ start when more than half of a file over 64 MiB is free.`,
 			if err != nil {
 				return err
 			}
+			defer a.handBack(o)
 			done, err := spool.Compact(c.Context(), o)
 			if err != nil {
 				return storeFailure(err)
@@ -254,6 +257,7 @@ func (a *app) backup(ctx context.Context, to string) (spool.SnapshotInfo, error)
 	if err != nil {
 		return spool.SnapshotInfo{}, err
 	}
+	defer a.handBack(o)
 	return spool.Backup(ctx, o, spool.SnapshotOptions{To: to})
 }
 
@@ -275,6 +279,7 @@ don't fall back. Without FILE the snapshots are listed.`,
 			if len(args) == 0 {
 				return a.listSnapshots(o.Snapshots)
 			}
+			defer a.handBack(o)
 			done, err := spool.Restore(c.Context(), o, args[0])
 			if errors.Is(err, os.ErrNotExist) {
 				return &exitError{code: exitIO, msg: err.Error(), hint: "tgspool db restore alone lists the snapshots"}

@@ -123,7 +123,7 @@ func (d *doctor) settings() bool {
 		return false
 	}
 	d.cfg = cfg
-	problems := append(config.Check(cfg), config.CheckTokens(cfg, d.a.env)...)
+	problems := append(config.Check(cfg), d.a.checkTokens(cfg)...)
 	for _, p := range problems {
 		d.say("settings", gradeWarn, "look at that line", "%s", p)
 	}

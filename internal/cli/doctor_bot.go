@@ -27,7 +27,7 @@ func (d *doctor) bot(ctx context.Context, bot config.Bot) {
 	if !proxied && !d.dns(ctx, bot) {
 		return
 	}
-	text, source, err := config.ReadToken(bot, d.a.env)
+	text, source, err := d.a.botToken(d.cfg, bot)
 	if err != nil {
 		d.say("token", gradeFail, "tgspool setup, or tgspool token set "+bot.Name+"; with sudo if only root may read it", "%s: %s", bot.Name, err)
 		return

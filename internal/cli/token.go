@@ -80,15 +80,9 @@ func firstOf(args []string) string {
 
 // checkToken asks with the stored token.
 func (a *app) checkToken(ctx context.Context, cfg *config.Config, bot config.Bot) error {
-	text, source, err := config.ReadToken(bot, a.env)
-	if err != nil && bot.TokenFile == "" {
-		// Outside of the service the credential is the file that it is made of.
-		place, _ := setup.OpenDir(setup.FolderOf(cfg.Path)).TokenPlace(cfg, bot.Name)
-		if token, stored := storedToken(place); stored == nil {
-			text, source, err = token.Reveal(), place, nil
-		} else if errors.Is(stored, os.ErrPermission) {
-			return withHint(&exitError{code: exitConfig, msg: place + " is root's"}, "sudo tgspool token check")
-		}
+	text, source, err := a.botToken(cfg, bot)
+	if errors.Is(err, errRootsToken) {
+		return withHint(&exitError{code: exitConfig, msg: err.Error()}, "sudo tgspool token check")
 	}
 	if err != nil {
 		return err
@@ -103,6 +97,39 @@ func (a *app) checkToken(ctx context.Context, cfg *config.Config, bot config.Bot
 	}
 	a.out.printf("bot %s: @%s (%d), token in %s\n", bot.Name, safe(account.Username), account.ID, safe(source))
 	return a.out.flush()
+}
+
+// errRootsToken is the error of a token that is stored where only root can read.
+var errRootsToken = errors.New("only root can read it")
+
+// botToken reads a bot's token from where the daemon finds it; outside of the
+// service the credential is the file that it is made of.
+func (a *app) botToken(cfg *config.Config, bot config.Bot) (text, source string, err error) {
+	text, source, err = config.ReadToken(bot, a.env)
+	if err == nil || bot.TokenFile != "" {
+		return text, source, err
+	}
+	place, _ := setup.OpenDir(setup.FolderOf(cfg.Path)).TokenPlace(cfg, bot.Name)
+	stored, bad := config.ReadSecret(place)
+	switch {
+	case errors.Is(bad, os.ErrNotExist):
+		return text, source, err
+	case errors.Is(bad, os.ErrPermission):
+		return "", place, fmt.Errorf("the token of bot %s is in %s, and %w", bot.Name, place, errRootsToken)
+	}
+	return stored, place, bad
+}
+
+// checkTokens notes tokens that can't be used. About one that only root can read
+// nothing is said.
+func (a *app) checkTokens(cfg *config.Config) []config.Problem {
+	return config.CheckTokens(cfg, func(bot config.Bot) error {
+		_, _, err := a.botToken(cfg, bot)
+		if errors.Is(err, errRootsToken) {
+			return nil
+		}
+		return err
+	})
 }
 
 // whose asks Telegram in the way of a bot of the settings.

@@ -181,15 +181,16 @@ var updateKinds = []string{
 
 // CheckTokens returns what keeps the bots from their tokens, or keeps those from
 // being secret: files that can't be used, and files that others may read. It
-// looks at the files as the user who runs it.
-func CheckTokens(cfg *Config, env func(string) string) []Problem {
+// looks at the files as the user who runs it; read says what is wrong with the
+// token of a bot, which ReadToken may do.
+func CheckTokens(cfg *Config, read func(Bot) error) []Problem {
 	c := &checker{cfg: cfg}
 	for _, bot := range cfg.Bots {
 		key := "bots." + bot.Name
 		if bot.TokenFile != "" {
 			key += ".token_file"
 		}
-		if _, _, err := ReadToken(bot, env); err != nil {
+		if err := read(bot); err != nil {
 			why, hint := err.Error(), ""
 			if te, ok := errors.AsType[*TokenError](err); ok {
 				why, hint = "no usable token: "+te.Source+": "+te.Why, te.Hint

@@ -151,6 +151,7 @@ own_settings() {
 	settings
 	local out
 	out=$(inside tgspool config check 2>&1) || fail "config check: $out"
+	lacks "what config check finds" "token" "$out"
 	inside systemctl restart tgspool.service
 }
 

@@ -5,6 +5,7 @@ upgrades() {
 	step "upgrade under load" upgrade_under_load
 	step "a stopped daemon stays stopped" upgrade_stopped
 	step "upgrade with bad settings" upgrade_bad
+	step "an edited file that the package has changed" upgrade_edited
 	step "back onto a newer spool" downgrade
 	step "a full disk under a newer version's spool" upgrade_no_room
 }
@@ -96,6 +97,24 @@ wrokers = 3'
 	all_hear wrokers
 	extra 60-bad
 	usable "after an upgrade with bad settings"
+}
+
+# upgrade_edited: dpkg asks, and where nobody answers the old program runs on; what
+# a person wrote stays in any case.
+upgrade_edited() {
+	local out before dir=$WORK/edited
+	dpkg-deb --raw-extract "$CURRENT" "$dir"
+	echo "# a new key" >>"$dir/etc/tgspool/tgspool.toml"
+	dpkg-deb --build --root-owner-group "$dir" "$ROOT/root/edited.deb" >/dev/null
+	before=$(inside sh -c 'sha256sum /etc/tgspool/tgspool.toml /etc/tgspool/conf.d/*')
+	holds "what dpkg says" "Modified (by you" "$(refuses inside sh -c 'dpkg -i /root/edited.deb </dev/null')"
+	messages_flow "before dpkg has an answer"
+	out=$(inside dpkg --force-confdef --force-confold --configure -a 2>&1) || fail "$out"
+	equals "what a person wrote" "$before" "$(inside sh -c 'sha256sum /etc/tgspool/tgspool.toml /etc/tgspool/conf.d/*')"
+	equals "the package's file" "# a new key" "$(inside tail -1 /etc/tgspool/tgspool.toml.dpkg-dist)"
+	usable "with the edited file"
+	out=$(inside dpkg --force-confold -i /root/tgspool.deb 2>&1) || fail "$out"
+	inside rm -f /root/edited.deb /etc/tgspool/tgspool.toml.dpkg-dist
 }
 
 # downgrade: the older program leaves a newer spool as it is, and says what to do.
