@@ -16,6 +16,9 @@ var refNames = map[string]bool{
 	"message_id": true, "message_ids": true, "reply_to_message_id": true, "reply_parameters": true,
 }
 
+// maxMessages is how many messages Telegram takes in one call.
+const maxMessages = 100
+
 // refsOf finds the references of a call, in order. One in another parameter is
 // an error: Telegram would refuse the call, or worse, take it for something else.
 func refsOf(params json.RawMessage) (refs []spool.Ref, err error) {
@@ -38,6 +41,9 @@ func refsOf(params json.RawMessage) (refs []spool.Ref, err error) {
 			}
 			r.List = m.name == "message_ids" && m.value[0] == '{'
 			refs = append(refs, r)
+		}
+		if len(refs) > maxMessages {
+			return nil, invalid("more than %d results of other jobs in one call", maxMessages)
 		}
 	}
 	return refs, nil
@@ -138,7 +144,7 @@ func touches(job *spool.NewJob, fields map[string]json.RawMessage) {
 		}
 	case job.Method == "deleteMessages":
 		var ids []json.RawMessage
-		if json.Unmarshal([]byte(paramText(fields["message_ids"])), &ids) != nil {
+		if json.Unmarshal([]byte(paramText(fields["message_ids"])), &ids) != nil || len(ids) > maxMessages {
 			return
 		}
 		for _, id := range ids {

@@ -44,6 +44,7 @@ func TestNew_Refs(t *testing.T) {
 	for _, bad := range []string{
 		`{"chat_id":{"$job":"k"}}`, `{"chat_id":1,"message_id":{"$job":5}}`, `{"chat_id":1,"message_id":{"$job":""}}`,
 		`{"chat_id":1,"entities":[{"$job":"k"}]}`,
+		`{"chat_id":1,"message_ids":[` + strings.Repeat(`{"$job":"k"},`, 100) + `{"$job":"k"}]}`,
 	} {
 		if _, err := outbox.New("copyMessage", json.RawMessage(bad), outbox.Options{}); !errors.Is(err, spool.ErrInvalid) {
 			t.Errorf("%s: %v", bad, err)
@@ -65,6 +66,7 @@ func TestNew_TouchedMessages(t *testing.T) {
 		{"deleteMessage", `{"chat_id":1,"message_id":{"$job":"k"}}`, "", "[/1/$]"},
 		{"deleteMessages", `{"chat_id":1,"message_ids":[5,"6",{}]}`, "", "[/1/5 /1/6]"},
 		{"deleteMessages", `{"chat_id":1,"message_ids":"[5]"}`, "", "[/1/5]"},
+		{"deleteMessages", `{"chat_id":1,"message_ids":[` + strings.Repeat("5,", 100) + `6]}`, "", "[]"}, // Telegram refuses it
 		{"sendMessage", `{"chat_id":1,"message_id":5}`, "", "[]"},
 	} {
 		job, err := outbox.New(c.method, json.RawMessage(c.params), outbox.Options{})

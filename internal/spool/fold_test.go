@@ -361,3 +361,26 @@ func TestFold_BesideManyScheduled(t *testing.T) {
 		f.wantState(made[len(made)-1].Job.ID, spool.Pending)
 	})
 }
+
+// TestRef_Several: each number stands where its reference stood; so many are too
+// many to be looked up by the writer.
+func TestRef_Several(t *testing.T) {
+	bubble(t, limits(), func(t *testing.T, f *fixture) {
+		f.enqueue(named("1", "k"))
+		f.settle(f.mustClaim(), spool.Verdict{State: spool.Done, Result: json.RawMessage(`{"message_id":12345}`)})
+		j := message("1", "")
+		j.Params = json.RawMessage(`{"chat_id":1,"message_ids":[K,7,K]}`)
+		j.Refs = []spool.Ref{{Key: "k", Start: 28, End: 29}, {Key: "k", Start: 32, End: 33}}
+		f.enqueue(j)
+		if c := f.mustClaim(); string(c.Params) != `{"chat_id":1,"message_ids":[12345,7,12345]}` {
+			t.Errorf("%s", c.Params)
+		}
+		j.Params, j.Refs = []byte(strings.Repeat("K", 101)), nil
+		for i := range 101 {
+			j.Refs = append(j.Refs, spool.Ref{Key: "k", Start: i, End: i + 1})
+		}
+		if _, err := f.bot.Enqueue(t.Context(), j); !errors.Is(err, spool.ErrInvalid) || !strings.Contains(err.Error(), "more than 100") {
+			t.Errorf("101 references: %v", err)
+		}
+	})
+}

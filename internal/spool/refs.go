@@ -46,7 +46,13 @@ func (r *refRec) name() string {
 	return "job " + strconv.FormatInt(r.Job, 10)
 }
 
+// maxRefs is the most references of one call.
+const maxRefs = 100
+
 func checkRefs(refs []Ref, params []byte) error {
+	if len(refs) > maxRefs {
+		return fmt.Errorf("%d references to other jobs, more than %d: %w", len(refs), maxRefs, ErrInvalid)
+	}
 	at := 0
 	for _, r := range refs {
 		if r.Key == "" || r.Start < at || r.End <= r.Start || r.End > len(params) {
@@ -70,15 +76,21 @@ func (r *jobRec) waiting() bool {
 	return slices.ContainsFunc(r.refs(), func(ref refRec) bool { return ref.With == "" })
 }
 
-// fillIn puts the numbers where the references stand.
+// fillIn puts the numbers where the references stand, which is in order.
 func fillIn(params []byte, refs []refRec) []byte {
-	for _, ref := range slices.Backward(refs) {
+	var out []byte
+	at := 0
+	for _, ref := range refs {
 		if ref.Only {
 			continue
 		}
-		params = slices.Concat(params[:ref.Start], []byte(ref.With), params[ref.End:])
+		out = append(append(out, params[at:ref.Start]...), ref.With...)
+		at = ref.End
 	}
-	return params
+	if at == 0 {
+		return params
+	}
+	return append(out, params[at:]...)
 }
 
 // findRef finds the job that holds a key, or that an update caused under one.
