@@ -20,7 +20,7 @@ var inAnEdit = map[string]bool{
 // edit of it, or the text itself where the edit is refused or the ack never came.
 func (r *route) instead(u botapi.Update, key string, jobs []spool.NewJob) []spool.NewJob {
 	for i, job := range jobs {
-		if job.Method != "sendMessage" || job.Chat != decimal(u.ChatID) || len(job.Files) > 0 {
+		if job.Method != "sendMessage" || job.Chat != decimal(u.ChatID) || len(job.Files) > 0 || elsewhere(u, job) {
 			continue
 		}
 		if edit, ok := r.edit(key, job); ok {
@@ -29,6 +29,20 @@ func (r *route) instead(u botapi.Update, key string, jobs []spool.NewJob) []spoo
 		break
 	}
 	return jobs
+}
+
+// elsewhere reports whether a message goes to another topic of the chat than the
+// ack, or on behalf of another: its edit would be in the wrong place.
+func elsewhere(u botapi.Update, job spool.NewJob) bool {
+	var at struct {
+		Business any         `json:"business_connection_id"`
+		Thread   json.Number `json:"message_thread_id"` // a number, or one in a string
+	}
+	if json.Unmarshal(job.Params, &at) != nil {
+		return true
+	}
+	business, _ := at.Business.(string)
+	return business != u.Business || at.Thread != "" && at.Thread.String() != decimal(u.Thread)
 }
 
 // edit makes the edit of the ack out of a text message; false for one that can't

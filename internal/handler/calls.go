@@ -152,7 +152,7 @@ func splitObject(line []byte) ([]member, error) {
 			return nil, errNoObject
 		}
 		key, _ := name.(string) // an object's members have no other names
-		text := bytes.TrimLeft(line[from:dec.InputOffset()], ", \t\r")
+		text := bytes.TrimLeft(line[from:dec.InputOffset()], ", \t\r\n")
 		members = append(members, member{name: key, value: value, text: text})
 	}
 	return members, nil
