@@ -162,6 +162,7 @@ func (t *txn) see(b *Bot, no uint32, c *chatRec, seen *ChatSeen) {
 	if seen == nil || !isChatName(c.Name) {
 		return // calls that go to no chat have a queue, and no chat to learn of
 	}
+	defer t.regroup(b, no, c, c.isGroup())
 	if seen.ID != 0 {
 		name := strconv.FormatInt(seen.ID, 10)
 		if _, isID := chatID(c.Name); !isID {
@@ -181,6 +182,15 @@ func (t *txn) see(b *Bot, no uint32, c *chatRec, seen *ChatSeen) {
 	}
 }
 
+// regroup lets a chat's queue know that the group window counts from now on, or
+// no longer: the chat opens later or earlier than its heads have been told.
+func (t *txn) regroup(b *Bot, no uint32, c *chatRec, was bool) {
+	if c.isGroup() != was {
+		t.unready(b, no)
+		t.rearm(b, no)
+	}
+}
+
 // migrate gives a chat its new id: all that waits goes there, in order. A
 // chat that comes back to an id that it had before is a loop and refused.
 func (t *txn) migrate(b *Bot, no uint32, c *chatRec, to int64) error {
@@ -192,6 +202,7 @@ func (t *txn) migrate(b *Bot, no uint32, c *chatRec, to int64) error {
 		return fmt.Errorf("chat %s migrated to %s, where it came from: %w", c.Name, name, ErrConflict)
 	}
 	old := c.Name
+	defer t.regroup(b, no, c, c.isGroup())
 	t.addAlias(b, no, c, name)
 	c.Others = append(slices.DeleteFunc(c.Others, func(s string) bool { return s == name }), old)
 	c.Migrated = append(c.Migrated, old)

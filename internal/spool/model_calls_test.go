@@ -162,9 +162,8 @@ func (m *model) show(s step) {
 	}
 	m.nextID++
 	u := text(m.nextID, chat)
-	if u.Raw = raw; chat < 0 {
-		u.Chat.Type = "supergroup"
-	}
+	u.Raw = raw
+	m.shows(&u, s)
 	m.f.intake(u)
 	if m.states[id] == spool.Uncertain && !s.Late {
 		m.states[id] = spool.Done

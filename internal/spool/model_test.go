@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -53,7 +54,8 @@ type model struct {
 	erased int64                   // highest version that is gone
 	nextID int64
 	failed string
-	ends   map[string][]time.Time // per chat: when messages have reached it
+	ends   map[string][]modelEnd // per chat: when messages have reached it
+	groups map[string]bool       // chats that count as groups
 	weight map[int64]int
 
 	edits    map[int64]string  // chat, message and method of edits
@@ -70,6 +72,19 @@ func (m *model) fail(format string, args ...any) {
 	if m.failed == "" {
 		m.failed = fmt.Sprintf(format, args...)
 	}
+}
+
+// shows lets an update say of its chat that it is something else than before.
+func (m *model) shows(u *spool.NewUpdate, s step) {
+	u.Chat.Type = []string{"private", "supergroup", "channel"}[s.Lane]
+	m.groups[strconv.FormatInt(u.Chat.ID, 10)] = s.Lane == 1
+}
+
+// modelEnd is when a message has reached its chat, and whether that counted as a
+// group then.
+type modelEnd struct {
+	at    time.Time
+	group bool
 }
 
 // modelGroup is small, so that a few steps reach it.
@@ -176,21 +191,22 @@ func (m *model) gates(c *spool.Claim) {
 	}
 	chat, lately := m.chat[c.ID], 0
 	for _, end := range m.ends[chat] {
-		if ago := time.Since(end); ago < 1050*time.Millisecond {
+		if ago := time.Since(end.at); ago < 1050*time.Millisecond {
 			m.fail("job %d goes %s after the last message of chat %s", c.ID, ago, chat)
-		} else if ago < time.Minute {
+		} else if ago < time.Minute && end.group {
 			lately++
 		}
 	}
-	if group := chat == "-100555" || chat == "@news"; group && lately+m.weight[c.ID] > modelGroup {
+	if m.groups[chat] && lately+m.weight[c.ID] > modelGroup {
 		m.fail("job %d makes %d messages to group %s in a minute", c.ID, lately+m.weight[c.ID], chat)
 	}
 }
 
 // reached notes that a job's messages may have reached the chat just now.
 func (m *model) reached(id int64) {
+	chat := m.chat[id]
 	for range m.weight[id] {
-		m.ends[m.chat[id]] = append(m.ends[m.chat[id]], time.Now())
+		m.ends[chat] = append(m.ends[chat], modelEnd{time.Now(), m.groups[chat]})
 	}
 }
 
@@ -288,7 +304,10 @@ func (m *model) inbox(s step) {
 		if s.Key {
 			id = max(1, id-1)
 		}
-		u := text(id, int64(s.Chat)+1)
+		u := text(id, []int64{1, 2, -100555, 4}[s.Chat])
+		if id == m.nextID {
+			m.shows(&u, s)
+		}
 		if s.Safe {
 			u.Route = spool.Route{Handler: spool.PullRoute, Attempts: 2}
 		}
@@ -350,7 +369,7 @@ func TestStore_AgainstAModel(t *testing.T) {
 			m := &model{
 				t: t, f: f, states: map[int64]spool.State{}, safe: map[int64]bool{},
 				chat: map[int64]string{}, lane: map[int64]spool.Lane{}, place: map[int64]int{},
-				ends: map[string][]time.Time{}, weight: map[int64]int{}, edits: map[int64]string{}, refs: map[int64]int64{},
+				ends: map[string][]modelEnd{}, groups: map[string]bool{"-100555": true, "@news": true}, weight: map[int64]int{}, edits: map[int64]string{}, refs: map[int64]int64{},
 				fallback: map[int64]bool{}, maybe: map[int64]bool{}, holder: map[string]int64{}, tried: map[int64]time.Time{}, talks: map[int64]spool.Session{},
 				behind: map[int64][]int64{},
 			}
