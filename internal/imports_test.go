@@ -41,7 +41,7 @@ var rooms = map[string][]string{
 	"handler":     {"botapi", "gate", "outbox", "spool", "text", "wire"},
 	"sender":      {"botapi", "gate", "spool"},
 	"botserver":   {"botapi", "gate", "outbox", "spool", "wire"},
-	"manage":      {"gate", "outbox", "spool", "text"},
+	"manage":      {"gate", "outbox", "spool", "text", "wire"},
 	"dashboard":   {"spool"},
 	"localapi":    {"botserver", "dashboard", "manage", "spool"},
 	"daemon": {

@@ -14,14 +14,6 @@ import (
 	"github.com/tgspool/tgspool/internal/wire"
 )
 
-// Bounds of slow callers. A body has to go on within bodyStall; one that carries
-// no file has to be there after bodyTime.
-const (
-	bodyStall = 30 * time.Second
-	bodyTime  = 2 * time.Minute
-	formTime  = time.Hour // with files
-)
-
 // read reads the parameters of a request, whatever form they come in, and hands
 // files to up. It returns at the end of the body, so that from then on the
 // server notices a hang-up.
@@ -58,7 +50,7 @@ func readBody(w http.ResponseWriter, r *http.Request, g *wire.Gathering, up wire
 		}
 		return wire.TooLarge(limit)
 	}
-	paced := newPaced(w, r.Body, isForm)
+	paced := wire.Paced(w, r.Body, isForm)
 	body, err := unpacked(r.Header.Get("Content-Encoding"), paced)
 	if err != nil {
 		return err
@@ -122,29 +114,4 @@ func bodyError(err error) error {
 		return err
 	}
 	return errorf(http.StatusBadRequest, "the body can't be read")
-}
-
-// paced is a body that has to keep coming.
-type paced struct {
-	body  io.Reader
-	ctl   *http.ResponseController
-	until time.Time // when all has to be there
-}
-
-func newPaced(w http.ResponseWriter, body io.Reader, isForm bool) *paced {
-	most := bodyTime
-	if isForm {
-		most = formTime
-	}
-	return &paced{body: body, ctl: http.NewResponseController(w), until: time.Now().Add(most)}
-}
-
-// Read reads on within the time that is left.
-func (p *paced) Read(b []byte) (int, error) {
-	at := time.Now().Add(bodyStall)
-	if at.After(p.until) {
-		at = p.until
-	}
-	_ = p.ctl.SetReadDeadline(at) // not every transport of a test has one
-	return p.body.Read(b)
 }

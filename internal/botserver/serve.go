@@ -106,7 +106,7 @@ func (s *Server) identify(token string, a Access) (Identity, *apiError) {
 
 // serveCall reads a call and hands it to whoever answers its method.
 func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, who Identity, name string) {
-	c := &call{Identity: who, w: w, r: r, upload: wire.NewUpload(r.Context(), s.store, s.settings.Load().MaxUpload)}
+	c := &call{Identity: who, w: w, r: r, upload: wire.NewUpload(r.Context(), s.store, s.MaxUpload())}
 	defer func() { c.upload.Drop() }()
 	var err error
 	if c.params, err = read(w, r, c.upload); err != nil {

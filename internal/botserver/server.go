@@ -131,6 +131,9 @@ type Settings struct {
 	MaxUpload int64         // as in Config
 }
 
+// MaxUpload is how many bytes the files of one call may have, as of now.
+func (s *Server) MaxUpload() int64 { return s.settings.Load().MaxUpload }
+
 // Use takes other settings into use, for the calls that come from now on.
 func (s *Server) Use(c Settings) {
 	if c.MaxWait <= 0 {

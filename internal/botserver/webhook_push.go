@@ -193,7 +193,7 @@ func (h *hook) push(work context.Context, lease *spool.Lease) {
 		h.unreached(work, lease, "tgspool: whoever has set the webhook isn't in the settings any more", maxReach)
 		return
 	}
-	up := wire.NewUpload(work, h.s.store, h.s.settings.Load().MaxUpload)
+	up := wire.NewUpload(work, h.s.store, h.s.MaxUpload())
 	target := wire.Target{URL: h.note.URL, Secret: h.note.Secret, Timeout: pushTime}
 	a := h.s.pushing.Push(work, target, lease.Raw, nil, up)
 	if a.Verdict != wire.Accepted {

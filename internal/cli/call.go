@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tgspool/tgspool/internal/localapi"
 )
 
 func (a *app) callCommand() *cobra.Command {
@@ -35,7 +37,7 @@ func (a *app) callCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.enqueue(c.Context(), body, wait)
+			return a.enqueue(c.Context(), localapi.Request{Body: body}, wait)
 		},
 	}
 	f.add(c, "the `chat` for chat_id: id, @name or name of the settings")

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -150,16 +151,18 @@ type posted struct {
 	Parts     []int64 `json:"parts"` // of a long text
 }
 
-// enqueue posts a job, waits for it when asked to, and says what became of it.
-func (a *app) enqueue(ctx context.Context, body []byte, wait time.Duration) error {
+// enqueue posts a job, waits for it when asked to, and says what became of it. Of
+// the request it needs the body.
+func (a *app) enqueue(ctx context.Context, q localapi.Request, wait time.Duration) error {
 	s, err := a.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	var raw json.RawMessage
-	if err := s.post(ctx, s.path("jobs"), body, &raw); err != nil {
-		return err
+	q.Method, q.Path, q.Origin = http.MethodPost, s.path("jobs"), "cli"
+	if err := s.Do(ctx, q, &raw); err != nil {
+		return lostAnswer(ctx, err)
 	}
 	var job posted
 	if err := json.Unmarshal(raw, &job); err != nil {
@@ -174,6 +177,19 @@ func (a *app) enqueue(ctx context.Context, body []byte, wait time.Duration) erro
 		err = silent(code)
 	}
 	return err
+}
+
+// lostAnswer says of a connection that has ended before the answer what it means:
+// the job may be queued all the same.
+func lostAnswer(ctx context.Context, err error) error {
+	lost, ok := errors.AsType[*url.Error](err)
+	if _, known := errors.AsType[*exitError](err); !ok || known || ctx.Err() != nil {
+		return err
+	}
+	return &exitError{
+		code: exitTempFail, msg: "the daemon has gone before it said that the job is queued: " + lost.Err.Error(),
+		hint: "tgspool queue list shows whether it is; sent again with the same --key it is sent once",
+	}
 }
 
 // awaitAll waits for the end of a job, or of all parts of a long text, says what

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tgspool/tgspool/internal/localapi"
 	"github.com/tgspool/tgspool/internal/text"
 )
 
@@ -27,35 +28,42 @@ func (a *app) sendCommand() *cobra.Command {
 	f := &sendFlags{}
 	c := &cobra.Command{
 		Use:   "send [flags] [TEXT...]",
-		Short: "Queue a text",
+		Short: "Queue a text or a file",
 		Long: "Queue a text for a chat. Without TEXT, or with -, it is read from stdin. The job is on disk\n" +
 			"before the command ends; it goes out when its turn comes and Telegram can be reached.\n" +
+			"With --photo or --document the text is the file's caption, and may be left out. The file is\n" +
+			"copied into the spool, at most max_upload of [store]; it may be removed afterwards.\n" +
 			"A long text becomes several messages, cut at paragraphs, lines, sentences or words; they keep\n" +
 			"their order, --key is for all of them, and when one is refused those behind it aren't sent.",
 		Example: "  tgspool send Backup done\n" +
 			"  df -h | tgspool send --code --silent\n" +
 			"  tgspool send --chat -1001234567890 --key backup-2026-01-02 --ttl 6h Backup done\n" +
 			"  tgspool send --at 07:30 --chat family Good morning\n" +
+			"  tgspool send --photo door.jpg Somebody is at the door\n" +
+			"  pg_dump home | gzip | tgspool send --document - --silent\n" +
 			"  tgspool send --wait=30s --html '<b>Door</b> opened' || echo not delivered yet",
 		RunE: func(c *cobra.Command, args []string) error {
 			wait, err := f.waitFor(args)
 			if err != nil {
 				return err
 			}
+			f.split = true
+			if f.photo != "" || f.document != "" {
+				return a.sendFile(c.Context(), f, args, wait)
+			}
 			words, err := a.readText(args)
 			if err != nil {
 				return err
 			}
-			params, err := f.params(words)
+			params, err := f.params("text", "entities", words)
 			if err != nil {
 				return err
 			}
-			f.split = true
 			body, err := f.body("sendMessage", params, &f.chat)
 			if err != nil {
 				return err
 			}
-			return a.enqueue(c.Context(), body, wait)
+			return a.enqueue(c.Context(), localapi.Request{Body: body}, wait)
 		},
 	}
 	f.add(c, "the `chat`: id, @name or name of the settings (default the bot's default_chat)")
@@ -67,8 +75,8 @@ func (a *app) sendCommand() *cobra.Command {
 	flags.BoolVar(&f.plainFallback, "plain-fallback", false, "where Telegram can't parse the markup, send the text without it")
 	flags.Int64Var(&f.thread, "thread", 0, "the forum topic's `id`")
 	flags.Int64Var(&f.replyTo, "reply-to", 0, "the `id` of the message that this one answers")
-	flags.StringVar(&f.photo, "photo", "", "a picture's `file` (not supported yet)")
-	flags.StringVar(&f.document, "document", "", "a `file` of any kind (not supported yet)")
+	flags.StringVar(&f.photo, "photo", "", "the picture in this `file`; - is stdin")
+	flags.StringVar(&f.document, "document", "", "this `file` as it is; - is stdin")
 	return a.botFlag(a.jsonFlag(c))
 }
 
@@ -104,25 +112,27 @@ func (a *app) validText(s string) string {
 	return strings.ToValidUTF8(s, "\ufffd")
 }
 
-// params makes the parameters of sendMessage.
-func (f *sendFlags) params(body string) (json.RawMessage, error) {
-	if f.photo != "" || f.document != "" {
-		return nil, usagef("files can't be sent yet; only texts")
-	}
+// params makes the parameters of a call whose text and entities have these names.
+// Only a caption may be empty.
+func (f *sendFlags) params(field, entities, body string) (json.RawMessage, error) {
 	if marked := count(f.html, f.markdown, f.code); marked > 1 {
 		return nil, usagef("--html, --markdown and --code exclude each other")
 	}
-	if strings.TrimSpace(body) == "" {
+	params := map[string]any{}
+	switch empty := strings.TrimSpace(body) == ""; {
+	case !empty:
+		params[field] = body
+	case field == "text":
 		return nil, dataf("the text is empty")
 	}
-	params := map[string]any{"text": body}
 	switch {
+	case params[field] == nil:
 	case f.html:
 		params["parse_mode"] = "HTML"
 	case f.markdown:
 		params["parse_mode"] = "MarkdownV2"
 	case f.code:
-		params["entities"] = []map[string]any{{"type": "pre", "offset": 0, "length": text.Units(body)}}
+		params[entities] = []map[string]any{{"type": "pre", "offset": 0, "length": text.Units(body)}}
 	}
 	if f.silent {
 		params["disable_notification"] = true

@@ -181,7 +181,7 @@ func (d *daemon) listen(ctx context.Context) error {
 	api := manage.New(manage.Config{
 		Store: d.store, Bots: d.bots, Version: d.o.Version, StartedAt: time.Now(), Clock: d.clockState, Reload: d.requestReload,
 		BackupError: d.backups.trouble, Metrics: d.metrics,
-		Resumed: d.bots.resumed,
+		Resumed: d.bots.resumed, MaxUpload: func() int64 { return d.botapi.MaxUpload() }, // as of the last reload
 		Stuck:   func() string { return d.pulse.stuck(time.Now()) },
 		Logger:  d.log.With(slog.String("component", "api")),
 	})

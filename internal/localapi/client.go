@@ -72,6 +72,8 @@ func Dial(socket string) *Client {
 		// daemon is restarted; one that rests would be cut off, and a request on
 		// it lost in between can't be repeated by itself.
 		DisableKeepAlives: true,
+		// A daemon that refuses a file says so before it is handed over.
+		ExpectContinueTimeout: 10 * time.Second,
 	}}}
 }
 
@@ -80,6 +82,8 @@ type Request struct {
 	Method string      // GET, POST, PUT or DELETE
 	Path   string      // with the query
 	Body   []byte      // empty: none
+	Stream io.Reader   // a body that is too big to be held, instead of Body; nil: none
+	Size   int64       // of Stream in bytes; 0 when it isn't known
 	Type   string      // of the body; empty: application/json
 	Origin string      // see manage.OriginHeader
 	Header http.Header // further ones; nil: none
@@ -89,12 +93,20 @@ type Request struct {
 // answer that is an error comes back as *manage.Problem, an absent daemon as
 // *NoDaemonError.
 func (c *Client) Do(ctx context.Context, q Request, out any) error {
-	req, err := http.NewRequestWithContext(ctx, q.Method, "http://tgspool"+q.Path, bytes.NewReader(q.Body))
+	body := io.Reader(bytes.NewReader(q.Body))
+	if q.Stream != nil {
+		body = q.Stream
+	}
+	req, err := http.NewRequestWithContext(ctx, q.Method, "http://tgspool"+q.Path, body)
 	if err != nil {
 		return fmt.Errorf("making the request: %w", err)
 	}
 	maps.Copy(req.Header, q.Header)
-	if len(q.Body) > 0 {
+	if q.Stream != nil {
+		req.ContentLength = q.Size
+		req.Header.Set("Expect", "100-continue")
+	}
+	if len(q.Body) > 0 || q.Stream != nil {
 		if q.Type == "" {
 			q.Type = "application/json"
 		}
@@ -111,17 +123,17 @@ func (c *Client) Do(ctx context.Context, q Request, out any) error {
 		return fmt.Errorf("asking the daemon: %w", err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(res.Body)
+	answer, err := io.ReadAll(res.Body)
 	if err != nil {
 		return fmt.Errorf("reading the daemon's answer: %w", err)
 	}
 	if res.StatusCode >= 300 {
-		return problem(res, body)
+		return problem(res, answer)
 	}
 	if out == nil {
 		return nil
 	}
-	if err := json.Unmarshal(body, out); err != nil {
+	if err := json.Unmarshal(answer, out); err != nil {
 		return fmt.Errorf("reading the daemon's answer: %w", err)
 	}
 	return nil

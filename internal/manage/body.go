@@ -39,9 +39,7 @@ func readBody(r *http.Request) (body []byte, many bool, err error) {
 		}
 		return nil, false, problemf(http.StatusBadRequest, "the body ended early")
 	}
-	if done, ok := r.Context().Value(bodyReadKey{}).(func()); ok {
-		done()
-	}
+	arrived(r)
 	if !utf8.Valid(body) {
 		return nil, false, problemf(http.StatusBadRequest, "the body is not UTF-8")
 	}
@@ -133,8 +131,13 @@ func noBody(r *http.Request) error {
 }
 
 func unknownMember(name string, known []string) error {
+	return problemf(http.StatusUnprocessableEntity, "unknown member %q; known here: %s", short(name), listed(known))
+}
+
+// short bounds a stranger's name in an error.
+func short(name string) string {
 	if len(name) > 64 {
 		name = strings.ToValidUTF8(name[:64], "") + "…"
 	}
-	return problemf(http.StatusUnprocessableEntity, "unknown member %q; known here: %s", name, listed(known))
+	return name
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tgspool/tgspool/internal/outbox"
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 // Caller is somebody who may post jobs, see those, and do nothing else. A request
@@ -22,7 +23,7 @@ type Caller struct {
 	// Bot is the only bot that it may name; empty: any.
 	Bot string
 	// Check refuses a call that is outside of its limits, in words that it may
-	// read. May be nil.
+	// read. Nil: it may make any but those that name the server's own files.
 	Check func(method string, params json.RawMessage) error
 	// Take asks for one call of its own rate and says when to come again if there
 	// is none. May be nil.
@@ -136,6 +137,9 @@ func (c *Caller) apply(o *outbox.Options, now time.Time) {
 	}
 }
 
+// everyChat is the chats of a caller who has no limits of its own.
+var everyChat = map[string]bool{"*": true}
+
 // check refuses a call outside of the caller's limits.
 func (c *Caller) check(method string, params json.RawMessage) error {
 	if c == nil {
@@ -145,6 +149,8 @@ func (c *Caller) check(method string, params json.RawMessage) error {
 		if err := c.Check(method, params); err != nil {
 			return problemf(http.StatusForbidden, "%s", err)
 		}
+	} else if err := wire.CheckChats(params, everyChat, false); err != nil {
+		return problemf(http.StatusForbidden, "%s doesn't take %s with this %s", c.Name, method, err)
 	}
 	if c.Take != nil {
 		if wait := c.Take(); wait > 0 {

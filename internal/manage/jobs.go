@@ -25,7 +25,8 @@ type items struct {
 	Next  *string `json:"next,omitempty"`
 }
 
-// postJobs queues one job, or many at once, all or none.
+// postJobs queues one job, which may bring files in a form, or many at once, all
+// or none.
 func (a *api) postJobs(r *http.Request) (int, any, error) {
 	bot, err := a.bot(r)
 	if err != nil {
@@ -38,6 +39,9 @@ func (a *api) postJobs(r *http.Request) (int, any, error) {
 	wait, err := q.wait()
 	if err != nil {
 		return 0, nil, err
+	}
+	if boundary, ok := formOf(r); ok {
+		return a.postForm(r, bot, boundary, wait)
 	}
 	body, many, err := readBody(r)
 	if err != nil {

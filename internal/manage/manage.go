@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -83,6 +84,9 @@ type Config struct {
 	// Stuck says which of the daemon's loops doesn't turn any more, "" while all do;
 	// nil: nobody knows.
 	Stuck func() string
+	// MaxUpload is how many bytes the files of one job may have, as it is now; nil:
+	// 50 MB.
+	MaxUpload func() int64
 	// Metrics are served at /metrics; nil: there are none.
 	Metrics *Metrics
 	// Logger gets decisions of people and errors that are our fault; nil: none.
@@ -102,6 +106,7 @@ type api struct {
 	backupError func() string
 	stuck       func() string
 	resumed     func(bot, part string)
+	maxUpload   func() int64
 	metrics     *Metrics
 	hub         *hub
 }
@@ -111,7 +116,10 @@ func New(c Config) http.Handler {
 	a := &api{
 		store: c.Store, bots: c.Bots, version: c.Version,
 		startedAt: c.StartedAt, clock: c.Clock, reloader: c.Reload, log: c.Logger,
-		backupError: c.BackupError, stuck: c.Stuck, resumed: c.Resumed, metrics: c.Metrics,
+		backupError: c.BackupError, stuck: c.Stuck, resumed: c.Resumed, maxUpload: c.MaxUpload, metrics: c.Metrics,
+	}
+	if a.maxUpload == nil {
+		a.maxUpload = func() int64 { return 50_000_000 }
 	}
 	if a.clock == nil {
 		a.clock = func() string { return "ok" }
@@ -191,11 +199,8 @@ func (a *api) serve(do endpoint) http.Handler {
 			// Not every writer can (a test's recorder); then nothing is slow either.
 			_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
 		}
+		r = r.WithContext(context.WithValue(r.Context(), carrierKey{}, &carrier{w, r.Body}))
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		r = r.WithContext(context.WithValue(r.Context(), bodyReadKey{}, func() {
-			// The deadline was for the body. Left standing, it would end a long wait.
-			_ = control.SetReadDeadline(time.Time{})
-		}))
 		status, body, err := do(r)
 		if err != nil {
 			a.fail(w, r, err)
@@ -220,8 +225,22 @@ type tagged struct {
 	body any
 }
 
-// bodyReadKey finds the function that is called once the body has been read.
-type bodyReadKey struct{}
+// carrierKey finds the carrier of a request in its context.
+type carrierKey struct{}
+
+// carrier is what a request came by: for the few who read its body otherwise.
+type carrier struct {
+	w    http.ResponseWriter
+	body io.Reader // without the bound of its size
+}
+
+// arrived is called once the body has been read. The deadline was for that; left
+// standing, it would end a long wait.
+func arrived(r *http.Request) {
+	if c, ok := r.Context().Value(carrierKey{}).(*carrier); ok {
+		_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
+	}
+}
 
 // writeJSON writes a whole answer. It is encoded first, so that a value that
 // can't be encoded is an error and not half an answer.

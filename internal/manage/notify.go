@@ -149,9 +149,7 @@ func readNoteBody(r *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, problemf(http.StatusBadRequest, "the body ended early")
 	}
-	if done, ok := r.Context().Value(bodyReadKey{}).(func()); ok {
-		done()
-	}
+	arrived(r)
 	return body, nil
 }
 

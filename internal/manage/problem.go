@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tgspool/tgspool/internal/spool"
+	"github.com/tgspool/tgspool/internal/wire"
 )
 
 // problemType is the media type of an error (RFC 9457).
@@ -71,6 +72,7 @@ var statuses = []struct {
 	{spool.ErrClosed, http.StatusServiceUnavailable},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable},
 	{context.Canceled, http.StatusServiceUnavailable},
+	{wire.ErrStore, http.StatusInsufficientStorage},
 }
 
 // toProblem finds the answer to an error. An error that is nobody's fault but
@@ -81,6 +83,9 @@ func toProblem(err error) *Problem {
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return problemf(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", maxBody)
+	}
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		return problemf(e.Code, "%s", e.Text)
 	}
 	for _, row := range statuses {
 		if errors.Is(err, row.is) {
@@ -103,6 +108,9 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if p.Status == http.StatusInternalServerError {
 		a.log.LogAttrs(r.Context(), slog.LevelError, "request failed",
 			slog.String("path", r.URL.Path), slog.Any("err", err))
+	}
+	if errors.Is(err, wire.ErrStore) {
+		a.log.LogAttrs(r.Context(), slog.LevelWarn, "a job's files weren't taken", slog.Any("err", err))
 	}
 	if p.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
