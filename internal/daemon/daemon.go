@@ -182,8 +182,8 @@ func (d *daemon) listen(ctx context.Context) error {
 		Store: d.store, Bots: d.bots, Version: d.o.Version, StartedAt: time.Now(), Clock: d.clockState, Reload: d.requestReload,
 		BackupError: d.backups.trouble, Metrics: d.metrics,
 		Resumed: d.bots.resumed, MaxUpload: func() int64 { return d.botapi.MaxUpload() }, // as of the last reload
-		Stuck:   func() string { return d.pulse.stuck(time.Now()) },
-		Logger:  d.log.With(slog.String("component", "api")),
+		Stuck:  func() string { return d.pulse.stuck(time.Now()) },
+		Logger: d.log.With(slog.String("component", "api")),
 	})
 	d.botapi = d.newBotAPI()
 	var ends []localapi.Endpoint
