@@ -15,7 +15,7 @@ func (t *txn) ignores(b *Bot, u *NewUpdate, r *updateRec) bool {
 	}
 	r.Error = reason
 	if also := u.Route.Also; also != nil {
-		t.replies(b, r, also.Tell)
+		t.tellUser(b, r, also.Tell)
 	}
 	return true
 }

@@ -313,3 +313,46 @@ func TestInbox_AStaleQueryExpiresBehindAHandlerThatIsAway(t *testing.T) {
 		}
 	})
 }
+
+// TestReplay_AnswersAfterAnApology: what a user was told when an update died isn't
+// taken for the handler's answer when a replay goes well; a further replay of that
+// makes no second one.
+func TestReplay_AnswersAfterAnApology(t *testing.T) {
+	bubble(t, limits(), func(t *testing.T, f *fixture) {
+		f.intake(text(500, 1))
+		seq := int64(1)
+		sorry, answer := message("1", "sorry"), message("1", "the answer")
+		if err := f.bot.FailUpdate(t.Context(), f.lease(time.Second), spool.Failure{State: spool.UpdateDead, Jobs: []spool.NewJob{sorry}}); err != nil {
+			t.Fatal(err)
+		}
+		f.done(f.mustClaim())
+		var answered int64
+		for i := range 3 {
+			if _, err := f.bot.Replay(t.Context(), seq, false); err != nil {
+				t.Fatal(err)
+			}
+			l := f.lease(time.Second)
+			if i == 1 {
+				if err := f.bot.FailUpdate(t.Context(), l, spool.Failure{State: spool.UpdateDead, Jobs: []spool.NewJob{sorry}}); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			out, err := f.bot.Handled(t.Context(), l, spool.Handling{Jobs: []spool.NewJob{answer}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 && (out[0].Duplicate || !strings.Contains(string(f.job(out[0].Job.ID).Params), "the answer")) {
+				t.Errorf("the answer is taken for %+v", out[0])
+			}
+			if i == 0 {
+				answered = out[0].Job.ID
+			} else if !out[0].Duplicate || out[0].Job.ID != answered {
+				t.Errorf("a second answer: %+v", out[0])
+			}
+		}
+		if u, err := f.bot.Update(seq); err != nil || len(u.Jobs) != 3 {
+			t.Errorf("jobs %v, %v", u.Jobs, err)
+		}
+	})
+}

@@ -251,16 +251,10 @@ func (t *txn) replies(b *Bot, r *updateRec, jobs []NewJob) []Queued {
 				continue
 			}
 		}
-		j.DedupeKey = ""
-		if j.Lane == "" {
-			j.Lane = Interactive
-		}
-		job := t.newRecord(b, &j)
-		job.Key, job.Reply, job.Asked = r.replyKey(i), true, r.Received
-		parts := t.store(b, job, &j)
-		out = append(out, Queued{Job: t.full(job).view(b.rec.Name, t.s.clock), Parts: parts})
-		if len(parts) > 0 {
-			r.Further = append(r.Further, parts[1:]...)
+		job, ids := t.caused(b, r, i, j)
+		out = append(out, Queued{Job: t.full(job).view(b.rec.Name, t.s.clock), Parts: ids})
+		if len(ids) > 0 {
+			r.Further = append(r.Further, ids[1:]...)
 		}
 		if i < len(r.Jobs) {
 			r.Jobs[i] = job.ID
@@ -269,6 +263,31 @@ func (t *txn) replies(b *Bot, r *updateRec, jobs []NewJob) []Queued {
 		}
 	}
 	return out
+}
+
+// caused makes the job of an update's n-th call, n counted from 0, and returns its
+// parts.
+func (t *txn) caused(b *Bot, r *updateRec, n int, j NewJob) (job *jobRec, parts []int64) {
+	j.DedupeKey = ""
+	if j.Lane == "" {
+		j.Lane = Interactive
+	}
+	job = t.newRecord(b, &j)
+	job.Key, job.Reply, job.Asked = r.replyKey(n), true, r.Received
+	return job, t.store(b, job, &j)
+}
+
+// tellUser queues what a user is told of an update that isn't handed over, or is
+// dead. None of it is a call of the handler's: one that runs all the same, in a
+// replay, makes its own.
+func (t *txn) tellUser(b *Bot, r *updateRec, jobs []NewJob) {
+	for i := range jobs {
+		job, parts := t.caused(b, r, len(r.Jobs)+i, jobs[i])
+		if len(parts) == 0 {
+			parts = []int64{job.ID}
+		}
+		r.Further = append(r.Further, parts...)
+	}
 }
 
 // freed reports whether the job's end has let its key go.
@@ -302,7 +321,7 @@ func (t *txn) failUpdate(b *Bot, l *Lease, f Failure) error {
 	if err != nil {
 		return err
 	}
-	t.replies(b, r, f.Jobs)
+	t.tellUser(b, r, f.Jobs)
 	if f.Error != "" {
 		r.Error = f.Error
 	}

@@ -130,7 +130,7 @@ type updateRec struct {
 	Replays  int     `cbor:"20,keyasint,omitempty"`
 	Most     int     `cbor:"21,keyasint,omitempty"` // attempts of its route, where leases need to know
 	PerUser  bool    `cbor:"22,keyasint,omitempty"` // its session is the chat's and the user's
-	Further  []int64 `cbor:"40,keyasint,omitempty"` // parts of long texts behind the jobs of Jobs
+	Further  []int64 `cbor:"40,keyasint,omitempty"` // parts of long texts behind the jobs of Jobs, and what the user was told
 
 	state    UpdateState
 	leasedAt int64 // when the lease began under which it is looked at; not stored
