@@ -2,6 +2,7 @@ package botserver_test
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -66,7 +67,7 @@ func (k *kit) callAs(tok, method, body string) *answer {
 // TestClients_Limits goes through what a client may name, and how.
 func TestClients_Limits(t *testing.T) {
 	const ok = ""
-	c := newClient("doorbell", limitedTo("sendMessage sendPhoto forwardMessage copyMessages editMessageText setMyCommands sendGift answerCallbackQuery", "5 -100123 @News"))
+	c := newClient("doorbell", limitedTo("sendMessage sendPhoto forwardMessage copyMessages editMessageText setMyCommands sendGift giftPremiumSubscription banChatMember deleteBusinessMessages answerCallbackQuery", "5 -100123 @News"))
 	for _, tt := range []struct{ method, body, refused string }{
 		{"sendMessage", `{"chat_id":5,"text":"x"}`, ok},
 		{"SENDMESSAGE", `{"chat_id":"5","text":"x"}`, ok},
@@ -75,6 +76,7 @@ func TestClients_Limits(t *testing.T) {
 		{"sendMessage", `{"chat_id":"@NEWS","text":"{\"chat_id\":6} file:///etc/passwd"}`, ok},
 		{"sendMessage", `{"chat_id":5,"text":"x","reply_parameters":{"message_id":1,"chat_id":5}}`, ok},
 		{"answerCallbackQuery", `{"callback_query_id":"1"}`, ok},
+		{"sendMessage", `{"chat_id":5,"text":"x","reply_markup":{"inline_keyboard":[[{"text":"b","callback_data":"{\"chat_id\":6}"}]]}}`, ok},
 		{"sendGift", `{"user_id":5,"gift_id":"1"}`, ok},
 		{"deleteMessage", `{"chat_id":5,"message_id":1}`, "deleteMessage: its methods are sendMessage"},
 		{"getMe", `{}`, "getMe: its methods"},
@@ -93,6 +95,13 @@ func TestClients_Limits(t *testing.T) {
 		{"editMessageText", `{"inline_message_id":"abc","text":"x"}`, "inline_message_id: its chats"},
 		{"setMyCommands", `{"commands":[],"scope":{"type":"chat","chat_id":6}}`, "chat_id: its chats"},
 		{"sendGift", `{"user_id":6,"gift_id":"1"}`, "user_id: its chats"},
+		{"sendGift", `{"chat_id":5,"user_id":6,"gift_id":"1"}`, "user_id: its chats"},
+		{"giftPremiumSubscription", `{"chat_id":5,"user_id":6,"month_count":3,"star_count":1000}`, "user_id: its chats"},
+		{"giftPremiumSubscription", `{"user_id":5,"month_count":3,"star_count":1000}`, ok},
+		{"banChatMember", `{"chat_id":5,"user_id":6}`, ok},
+		{"sendMessage", `{"business_connection_id":"b","chat_id":5,"text":"x"}`, ok},
+		{"deleteBusinessMessages", `{"business_connection_id":"b","message_ids":[1]}`, "business_connection_id: its chats"},
+		{"deleteBusinessMessages", `{"business_connection_id":"b","chat_id":5,"message_ids":[1]}`, "business_connection_id: its chats"},
 		{"sendPhoto", `{"chat_id":5,"photo":"file:///etc/passwd"}`, "photo of the server's own files"},
 		{"getUpdates", `{}`, "isn't full"},
 		{"setWebhook", `{"url":"http://127.0.0.1/"}`, "isn't full"},
@@ -112,6 +121,28 @@ func TestClients_Limits(t *testing.T) {
 			}, withClients(c))
 		})
 	}
+}
+
+// TestClients_FilesInBrokenJSON: Telegram's parser takes what ours doesn't. A
+// client that isn't full can't hide a file of the server's in it.
+func TestClients_FilesInBrokenJSON(t *testing.T) {
+	some, full := newClient("some", limitedTo("*", "*")), newClient("full")
+	bubble(t, func(k *kit) {
+		k.feedText("5")
+		for _, name := range []string{`file:///etc/passwd`, `FILE:/etc/passwd`, `\u0066ile:/etc/passwd`} {
+			body, err := json.Marshal(map[string]any{"chat_id": 5, "media": `[{"type":"photo","x":00,"media":"` + name + `"}]`})
+			k.must(err)
+			if a := k.callAs(some.token, "sendMediaGroup", string(body)); a.status != http.StatusForbidden || len(k.jobs()) != 0 {
+				k.t.Errorf("%s: %d %s", name, a.status, a.body)
+			}
+		}
+		broken := `{"chat_id":5,"text":"x","reply_markup":"{\"x\":00}"}`
+		for _, c := range []testClient{some, full} {
+			if a := k.callAs(c.token, "sendMessage", broken); a.status == http.StatusForbidden {
+				k.t.Errorf("client %s: %s", c.Name, a.body)
+			}
+		}
+	}, withClients(some, full))
 }
 
 // feedText has somebody write, so that the simulated Telegram knows the chat.

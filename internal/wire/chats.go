@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+
+	"github.com/tgspool/tgspool/internal/botapi"
 )
 
 // ErrBroken is said of parameters that can't be looked through.
@@ -18,17 +20,20 @@ type named struct {
 	chats map[string]bool
 	full  bool
 
-	users   []string // values of user ids: they name a chat when nothing else does
-	hasChat bool
+	// What names a chat only when chat_id doesn't: the user whom a call is about,
+	// and the account of a business, in whose every chat it may be.
+	users    []string
+	business bool
+	hasChat  bool
 }
 
 // maxNesting bounds how deep parameters may be nested.
 const maxNesting = 32
 
-// CheckChats returns an error that says what of the parameters names a chat
+// CheckChats returns an error that says what of a call's parameters names a chat
 // outside of chats: ids as plain decimals, @names in lower case, "*" for all.
 // With full, the server's own files may be named, too.
-func CheckChats(params json.RawMessage, chats map[string]bool, full bool) error {
+func CheckChats(m botapi.Method, params json.RawMessage, chats map[string]bool, full bool) error {
 	n := &named{chats: chats, full: full}
 	if len(params) == 0 {
 		return nil
@@ -36,8 +41,13 @@ func CheckChats(params json.RawMessage, chats map[string]bool, full bool) error 
 	if err := n.object(params, 0); err != nil {
 		return err
 	}
-	if n.hasChat {
+	// Where Telegram makes nothing of a chat_id it says nothing of the others: a
+	// gift goes to a user or to a chat.
+	if n.hasChat && m.HasChat && m.Name != "sendGift" {
 		return nil
+	}
+	if n.business && !n.chats["*"] {
+		return errors.New("business_connection_id")
 	}
 	for _, user := range n.users {
 		if !n.allows(user) {
@@ -50,7 +60,7 @@ func CheckChats(params json.RawMessage, chats map[string]bool, full bool) error 
 func (n *named) object(raw json.RawMessage, depth int) error {
 	members, err := ReadObject(raw)
 	if err != nil || depth > maxNesting {
-		return n.unreadable()
+		return n.unreadable(string(raw))
 	}
 	for _, m := range members {
 		if err := n.member(m.Name, m.Value, depth); err != nil {
@@ -84,6 +94,9 @@ func (n *named) member(name string, value json.RawMessage, depth int) error {
 			n.users = append(n.users, TextOf(value))
 		}
 		return nil
+	case lower == "business_connection_id":
+		n.business = n.business || depth == 0
+		return nil
 	case isProse[lower]:
 		return nil
 	}
@@ -113,7 +126,7 @@ func (n *named) value(name string, value json.RawMessage, depth int) error {
 	case strings.HasPrefix(text, "["):
 		var list []json.RawMessage
 		if json.Unmarshal([]byte(text), &list) != nil || depth > maxNesting {
-			return n.unreadable()
+			return n.unreadable(text)
 		}
 		for _, v := range list {
 			if err := n.value(name, bytes.TrimSpace(v), depth+1); err != nil {
@@ -127,19 +140,22 @@ func (n *named) value(name string, value json.RawMessage, depth int) error {
 }
 
 // unreadable refuses what can't be looked through where it may name a chat:
-// somebody else may read it all the same.
-func (n *named) unreadable() error {
-	if n.chats["*"] {
+// somebody else may read it all the same. So it is where it may name a file of
+// the server's, be it by escapes.
+func (n *named) unreadable(text string) error {
+	file := strings.Contains(strings.ToLower(text), "file:") || strings.Contains(text, `\`)
+	if n.chats["*"] && (n.full || !file) {
 		return nil
 	}
 	return ErrBroken
 }
 
-// isProse names the parameters that hold text for people, whatever it looks
-// like.
+// isProse names the parameters that hold text for people, or for the bot itself,
+// whatever it looks like.
 var isProse = map[string]bool{
 	"text": true, "caption": true, "question": true, "explanation": true, "description": true, "short_description": true,
 	"title": true, "name": true, "payload": true, "message": true, "custom_title": true, "provider_data": true,
+	"callback_data": true,
 }
 
 // allows reports whether a chat may be named. Only the spellings that can be
