@@ -63,11 +63,11 @@ func (s *Server) join(c *call, job spool.NewJob) (*ticket, error) {
 	t := &ticket{joins: s.joins, bot: c.Bot.Spool, sum: fingerprint(c.Bot.Spool.ID(), c.Client, c.method.Name, c.params, c.upload.Files(), c.upload.Sums())}
 	unlock := s.joins.lock(t.sum)
 	defer func() { unlock() }()
-	found, err := t.find()
+	busy, err := t.find()
 	if err != nil || t.id != 0 {
 		return t, err
 	}
-	if found > 0 {
+	if busy {
 		// Somebody waits for the same call. It may be this caller's own former
 		// connection, whose end has not been noticed yet.
 		unlock()
@@ -88,12 +88,12 @@ func (s *Server) join(c *call, job spool.NewJob) (*ticket, error) {
 	return t, nil
 }
 
-// find takes the first job of the same call that has no caller, and counts all
-// whose end is unread.
-func (t *ticket) find() (found int, err error) {
+// find takes the first job of the same call that has no caller, and reports
+// whether there are others that have one.
+func (t *ticket) find() (busy bool, err error) {
 	ids, err := t.bot.Unread(t.sum, unreadFor)
-	t.id = t.joins.take(t.bot, ids)
-	return len(ids), err
+	t.id, busy = t.joins.take(t.bot, ids)
+	return busy, err
 }
 
 // pause waits for d, or less when the caller goes away.
@@ -128,17 +128,21 @@ func (j *joins) lock(sum [spool.PrintSize]byte) (unlock func()) {
 }
 
 // take attaches a caller to the first of the jobs that has none and whose end
-// wasn't read; 0 when there is none.
-func (j *joins) take(b *spool.Bot, ids []int64) int64 {
+// wasn't read; 0 when there is none. busy: some before it have a caller.
+func (j *joins) take(b *spool.Bot, ids []int64) (id int64, busy bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, id := range ids {
-		if _, read := j.read[b][id]; !read && !j.waiting[id] {
+		switch _, read := j.read[b][id]; {
+		case read:
+		case j.waiting[id]:
+			busy = true
+		default:
 			j.waiting[id] = true
-			return id
+			return id, busy
 		}
 	}
-	return 0
+	return 0, busy
 }
 
 // release ends the wait: from now on the same call joins the job, unless its end
@@ -201,10 +205,12 @@ func (j *joins) flush(b *spool.Bot) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), commitTime)
 	defer cancel()
-	// A store that can't be written says so by itself; at worst the same call,
-	// made once more within a minute and after a restart, gets the old answer.
-	_ = b.MarkRead(ctx, prints...)
-	j.stored(b, prints)
+	// A store that can't be written says so by itself, and the next call stores it.
+	// At worst the same call, made once more within a minute and after a restart,
+	// gets the old answer.
+	if err := b.MarkRead(ctx, prints...); err == nil {
+		j.stored(b, prints)
+	}
 }
 
 // Close stores what hasn't been stored. It is called when nobody is served any

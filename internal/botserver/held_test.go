@@ -282,6 +282,15 @@ func TestJoin(t *testing.T) {
 			k.call("sendMessage", hello)
 			k.call("sendMessage", hello)
 		}, 2},
+		{"and the same call after it waits for nobody", func(k *kit) {
+			k.call("sendMessage", hello)
+			time.Sleep(1200 * time.Millisecond) // the gap in the chat
+			from := time.Now()
+			k.call("sendMessage", hello)
+			if took := time.Since(from); took >= 50*time.Millisecond {
+				k.t.Errorf("the second took %v", took)
+			}
+		}, 2},
 		{"another text is another message", func(k *kit) {
 			k.sim.SetOffline(true)
 			p := k.begin(request("sendMessage", "application/json", other))

@@ -89,11 +89,12 @@ func (t *taker) abortLocked(text string) {
 	t.parked = nil
 }
 
-// park makes a poll the one that waits. The newest wins.
+// park makes a poll the one that waits. The newest wins: one that was ended, and
+// has looked once more before it heard of that, stays so.
 func (t *taker) park(p *parked) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.parked != p {
+	if t.parked != p && len(p.abort) == 0 {
 		t.abortLocked(textOtherPoll)
 		t.parked = p
 	}

@@ -88,7 +88,7 @@ func (s *Server) pollFailed(c *call, err error) {
 func readPoll(params *wire.Params) poll {
 	p := poll{limit: maxPollUpdates}
 	p.offset, _ = params.Int("offset")
-	if _, given := params.Text("limit"); given {
+	if text, _ := params.Text("limit"); text != "" {
 		n, _ := params.Int("limit")
 		p.limit = int(min(max(n, 1), maxPollUpdates))
 	}

@@ -70,6 +70,7 @@ func TestGetUpdates_TakesAndAcknowledges(t *testing.T) {
 		k.feed(500, 1, 2, 1)
 		a := k.call("getUpdates", `{"timeout":30}`)
 		k.wantIDs(a, 500, 501, 502)
+		k.wantIDs(k.call("getUpdates", `{"offset":500,"limit":""}`), 500, 501, 502)
 		if want := `[{"update_id":500, "message":{`; !strings.HasPrefix(string(a.json.Result), want) || !strings.Contains(a.body, "<é>") {
 			t := a.json.Result
 			k.t.Errorf("the bytes aren't as they came: %s", t)
