@@ -147,7 +147,7 @@ func (c *client) check(m botapi.Method, p *wire.Params) error {
 	if !c.all && !c.methods[m.Name] && (!c.Full || !fullOnly[m.Name]) {
 		return fmt.Errorf("tgspool: client %q may not call %s: its methods are %s", c.Name, m.Name, listed(c.Methods))
 	}
-	err := wire.CheckChats(m, p.Raw(), c.chats, c.Full)
+	err := wire.CheckChats(m.Name, p.Raw(), c.chats, c.Full)
 	if errors.Is(err, wire.ErrBroken) {
 		return err
 	}

@@ -106,7 +106,7 @@ func (r *route) asked(u botapi.Update, method string, params json.RawMessage) (s
 	case m.Kind == botapi.KindRead:
 		return spool.NewJob{}, fmt.Errorf("%s only reads, and nobody would get its result", m.Name)
 	}
-	if err := r.allowsChats(u, m, params); err != nil {
+	if err := r.allowsChats(u, m.Name, params); err != nil {
 		return spool.NewJob{}, err
 	}
 	return outbox.New(method, params, r.options())
@@ -114,7 +114,7 @@ func (r *route) asked(u botapi.Update, method string, params json.RawMessage) (s
 
 // allowsChats refuses a call for a chat outside of allow_chats. The chat that
 // the update came from is among them, or the program wouldn't have run.
-func (c RouteConfig) allowsChats(u botapi.Update, m botapi.Method, params json.RawMessage) error {
+func (c RouteConfig) allowsChats(u botapi.Update, method string, params json.RawMessage) error {
 	if !c.AllowChats.given() || c.AllowChats.All {
 		return nil
 	}
@@ -125,7 +125,7 @@ func (c RouteConfig) allowsChats(u botapi.Update, m botapi.Method, params json.R
 	if u.ChatID != 0 {
 		chats[strconv.FormatInt(u.ChatID, 10)] = true
 	}
-	if err := wire.CheckChats(m, params, chats, true); err != nil {
+	if err := wire.CheckChats(method, params, chats, true); err != nil {
 		return fmt.Errorf("%w names a chat outside of allow_chats", err)
 	}
 	return nil

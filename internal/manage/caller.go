@@ -149,7 +149,7 @@ func (c *Caller) check(method string, params json.RawMessage) error {
 		if err := c.Check(method, params); err != nil {
 			return problemf(http.StatusForbidden, "%s", err)
 		}
-	} else if err := wire.CheckChats(params, everyChat, false); err != nil {
+	} else if err := wire.CheckChats(method, params, everyChat, false); err != nil {
 		return problemf(http.StatusForbidden, "%s doesn't take %s with this %s", c.Name, method, err)
 	}
 	if c.Take != nil {

@@ -33,7 +33,7 @@ const maxNesting = 32
 // CheckChats returns an error that says what of a call's parameters names a chat
 // outside of chats: ids as plain decimals, @names in lower case, "*" for all.
 // With full, the server's own files may be named, too.
-func CheckChats(m botapi.Method, params json.RawMessage, chats map[string]bool, full bool) error {
+func CheckChats(method string, params json.RawMessage, chats map[string]bool, full bool) error {
 	n := &named{chats: chats, full: full}
 	if len(params) == 0 {
 		return nil
@@ -43,7 +43,7 @@ func CheckChats(m botapi.Method, params json.RawMessage, chats map[string]bool, 
 	}
 	// Where Telegram makes nothing of a chat_id it says nothing of the others: a
 	// gift goes to a user or to a chat.
-	if n.hasChat && m.HasChat && m.Name != "sendGift" {
+	if m := botapi.MethodFor(method); n.hasChat && m.HasChat && m.Name != "sendGift" {
 		return nil
 	}
 	if n.business && !n.chats["*"] {
