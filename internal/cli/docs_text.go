@@ -47,8 +47,8 @@ var serviceText = []string{
 and settings are there, "systemctl enable --now tgspool" starts it, and "journalctl -u tgspool" shows
 what it does; JOB_ID=123, BOT=home, CHAT_ID=… and HANDLER=… behind that pick lines.`,
 	`Clients of the sockets wait while the daemon is restarted or upgraded. For the same reason a
-stopped service is started by the next one that calls; to stop it for good, stop its sockets too:
-systemctl stop 'tgspool*'.`,
+stopped service is started by the next one that calls; to stop it for good, stop its sockets
+before it: systemctl stop 'tgspool*.socket', then systemctl stop tgspool.`,
 	`Programs of handlers run as the user tgspool-exec in units of their own, tgspool-exec@.service,
 which can't read tokens or the spool and see no /home, no devices and no memory that is both
 writable and executable. Drop-ins that give more are among the examples:

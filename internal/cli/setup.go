@@ -46,8 +46,8 @@ func (a *app) setupCommand() *cobra.Command {
 			if f.noOwner && c.Flags().Changed("owner") {
 				return usagef("--owner and --no-owner exclude each other")
 			}
-			if f.owner < 0 {
-				return usagef("--owner: %d is a group or channel, not a user", f.owner)
+			if f.owner < 0 || f.owner == 0 && c.Flags().Changed("owner") {
+				return usagef("--owner: %d is a group, a channel or nobody, not a user", f.owner)
 			}
 			return (&setupRun{app: a, f: f}).run(c.Context())
 		},
@@ -178,6 +178,9 @@ func (s *setupRun) client() (*botapi.Client, error) {
 
 // checkStored compares with the token that is stored already.
 func (s *setupRun) checkStored(context.Context) error {
+	if err := s.otherHas(s.cfg, s.entry.Bot, s.token); err != nil {
+		return err
+	}
 	s.place, _ = s.dir.TokenPlace(s.cfg, s.entry.Bot)
 	if !s.dir.System() {
 		s.entry.TokenFile = s.place // nobody makes a credential of it
@@ -249,7 +252,7 @@ func (s *setupRun) notPolled(ctx context.Context) error {
 		if bot.ID != nil && *bot.ID == s.account.ID && bot.Intake.State == "ok" {
 			return withHint(
 				&exitError{code: exitTempFail, msg: fmt.Sprintf("the daemon polls with this token already, as bot %s (409)", name)},
-				"systemctl stop 'tgspool*' and run this again; or name the owner's id with --owner: tgspool inbox list shows who has written")
+				"systemctl stop 'tgspool*.socket', then systemctl stop tgspool, and run this again; or name the owner's id with --owner: tgspool inbox list shows who has written")
 		}
 	}
 	return nil

@@ -161,7 +161,9 @@ func TestSetup_ScriptedAndRepeated(t *testing.T) {
 	if b.read("credentials/home.token") != setupToken+"\n" {
 		t.Error("a token was overwritten without a question")
 	}
+	b.want(65, "is bot home already", otherToken, b.setup("--no-owner", "--bot", "alien")...)
 	b.want(0, "@alien_bot", alienToken, b.setup("--no-owner", "--bot", "alien")...)
+	b.want(65, "is bot alien already", alienToken, b.setup("--no-owner", "--bot", "home", "--replace")...)
 	if both := b.read("conf.d/50-setup.toml"); !strings.Contains(both, "me = 12345") || !strings.Contains(both, "[bots.alien]") {
 		t.Errorf("two bots are\n%s", both)
 	}
@@ -192,6 +194,7 @@ func TestSetup_BadInput(t *testing.T) {
 		{"a wrong one", "4242:WRONG-WRONG-WRONG-WRONG-WRONG-WRONG", "doesn't know this token", 65, nil},
 		{"two lines", setupToken + "\n" + setupToken, "longer than 80", 65, nil},
 		{"a group as owner", setupToken, "not a user", 64, []string{"--owner", "-5"}},
+		{"nobody as owner", setupToken, "not a user", 64, []string{"--owner", "0"}},
 		{"both owners", setupToken, "exclude each other", 64, []string{"--owner", "5", "--no-owner"}},
 		{"a bad name", setupToken, "no name for a bot", 64, []string{"--bot", "../x"}},
 		{"no server there", setupToken, "can't be reached", 75, []string{"--api-base", "http://" + deadAddr(t)}},
@@ -278,7 +281,7 @@ func (r *rawText) UnmarshalJSON(b []byte) error {
 
 func TestToken_RotatedWhileTheDaemonRuns(t *testing.T) {
 	b := newBox(t)
-	b.want(0, "", setupToken, b.setup("--owner", "12345")...)
+	b.want(0, "", setupToken, b.setup("--no-owner")...)
 	b.daemon()
 	b.await("for the daemon", func(s string) bool { return strings.Contains(s, `"username":"home_bot"`) })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -286,10 +289,10 @@ func TestToken_RotatedWhileTheDaemonRuns(t *testing.T) {
 	if err := b.sim.WaitParked(ctx, 4242); err != nil {
 		t.Fatal(err)
 	}
-	b.want(75, "polls with this token already", setupToken, b.setup("--replace", "--bot", "other")...)
+	b.want(75, "polls with this token already", setupToken, b.setup()...)
 
 	b.sim.RevokeToken(setupToken)
-	b.want(0, "job 1", "", "send", "held back")
+	b.want(0, "job 1", "", "send", "--chat", "12345", "held back")
 	b.await("for the refusal to be believed", func(s string) bool { return strings.Contains(s, `"sender":{"state":"unauthorized"`) })
 	b.want(65, "another account", alienToken, "token", "set", "home")
 	b.want(65, "doesn't know this token", setupToken, "token", "set", "home")

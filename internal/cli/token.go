@@ -120,6 +120,27 @@ func (a *app) botToken(cfg *config.Config, bot config.Bot) (text, source string,
 	return stored, place, bad
 }
 
+// otherHas refuses a token of an account that the settings have under another
+// name: the daemon doesn't start with one queue for two bots.
+func (a *app) otherHas(cfg *config.Config, name string, token botapi.Token) error {
+	if cfg == nil {
+		return nil
+	}
+	for _, bot := range cfg.Bots {
+		if bot.Name == name {
+			continue
+		}
+		text, _, err := a.botToken(cfg, bot)
+		if err != nil {
+			continue
+		}
+		if other, err := botapi.ParseToken(text); err == nil && other.BotID() == token.BotID() {
+			return withHint(dataf("this token is of the account that is bot %s already", bot.Name), "each bot has a token of its own from @BotFather; or name that one: "+bot.Name)
+		}
+	}
+	return nil
+}
+
 // checkTokens notes tokens that can't be used. About one that only root can read
 // nothing is said.
 func (a *app) checkTokens(cfg *config.Config) []config.Problem {
@@ -176,6 +197,9 @@ func (a *app) setToken(ctx context.Context, name, file string) error {
 	if old, err := storedToken(place); err == nil && old.BotID() != token.BotID() {
 		return withHint(dataf("this token is of bot %d and %s is bot %d: what is queued would go out by another account", token.BotID(), name, old.BotID()),
 			"give the other account a name of its own: tgspool setup --bot NAME")
+	}
+	if err := a.otherHas(cfg, name, token); err != nil {
+		return err
 	}
 	account, err := whose(ctx, bot, token)
 	if err != nil {

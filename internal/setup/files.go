@@ -87,7 +87,7 @@ func Stage(path string, data []byte, mode fs.FileMode, group int) (*Staged, erro
 		dirMode = 0o700
 	}
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, dirMode); err != nil {
+	if err := makeFolder(dir, dirMode, group); err != nil {
 		return nil, fmt.Errorf("making a folder: %w", err)
 	}
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*") // 0600, and no name that the settings are read from
@@ -110,6 +110,28 @@ func Stage(path string, data []byte, mode fs.FileMode, group int) (*Staged, erro
 		return nil, fmt.Errorf("writing %s: %w", path, err)
 	}
 	return s, nil
+}
+
+// makeFolder makes a folder, and what is missing above it: the group must be able
+// to reach what it may read. The group is left alone when it is -1.
+func makeFolder(dir string, mode fs.FileMode, group int) error {
+	err := os.Mkdir(dir, mode)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := makeFolder(filepath.Dir(dir), 0o750, group); err != nil {
+			return err
+		}
+		err = os.Mkdir(dir, mode)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil {
+		err = os.Chmod(dir, mode) // whatever the umask is
+	}
+	if err == nil && group >= 0 {
+		err = os.Chown(dir, -1, group)
+	}
+	return err
 }
 
 // Commit puts the file into its place, for good.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tgspool/tgspool/internal/botapi"
@@ -125,6 +126,33 @@ func TestApply_TakesBackWhatIsWrong(t *testing.T) {
 	}
 	if _, err := os.Stat(other.Settings()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a broken file stays: %v", err)
+	}
+}
+
+// TestStage_NoFolders: where even the folder of the settings has gone, those that
+// are made can be read by the daemon's group.
+func TestStage_NoFolders(t *testing.T) {
+	group := os.Getegid()
+	if os.Geteuid() == 0 {
+		group = 4242
+	}
+	defer syscall.Umask(syscall.Umask(0o077))
+	dir := setup.Dir{Path: filepath.Join(t.TempDir(), "etc"), Group: group}
+	s, err := setup.Stage(dir.Settings(), []byte("# x\n"), 0o640, dir.Group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	for name, mode := range map[string]os.FileMode{dir.Path: 0o750, filepath.Dir(dir.Settings()): 0o750, dir.Settings(): 0o640} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is, ok := info.Sys().(*syscall.Stat_t); !ok || int(is.Gid) != group || info.Mode().Perm() != mode {
+			t.Errorf("%s is %v of group %d, want %v of %d", name, info.Mode(), is.Gid, mode, group)
+		}
 	}
 }
 

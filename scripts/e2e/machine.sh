@@ -128,7 +128,9 @@ network() { timeout 60 nsenter -t "$LEADER" -n -- "$@"; }
 # which it does is of interest only when it fails.
 all_off() {
 	local out
-	out=$(inside systemctl stop 'tgspool*' 2>&1) || fail "$out"
+	# The sockets first: a client that knocks between two stops starts the daemon again.
+	out=$(inside systemctl stop 'tgspool*.socket' 2>&1) || fail "$out"
+	out=$(inside systemctl stop tgspool.service 2>&1) || fail "$out"
 }
 
 # show UNIT PROPERTY
