@@ -52,9 +52,6 @@ func readCalls(stdout []byte) (calls []call, session json.RawMessage, err error)
 		if len(line) == 0 {
 			continue
 		}
-		if len(calls) == maxCalls {
-			return nil, nil, &lineError{n, fmt.Errorf("more than %d calls", maxCalls)}
-		}
 		c, err := readCall(line)
 		if err != nil {
 			return nil, nil, &lineError{n, err}
@@ -62,6 +59,9 @@ func readCalls(stdout []byte) (calls []call, session json.RawMessage, err error)
 		if c.session != nil {
 			session = c.session
 			continue
+		}
+		if len(calls) == maxCalls {
+			return nil, nil, &lineError{n, fmt.Errorf("more than %d calls", maxCalls)}
 		}
 		c.line = n
 		calls = append(calls, c)

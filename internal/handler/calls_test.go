@@ -112,6 +112,14 @@ func TestReadCalls_NamesTheBadLine(t *testing.T) {
 	}
 }
 
+// TestReadCalls_AsManyAsAllowed: a session isn't counted among the calls.
+func TestReadCalls_AsManyAsAllowed(t *testing.T) {
+	calls, session, err := readCalls([]byte(strings.Repeat(`{"method":"a"}`+"\n", maxCalls) + `{"session":{"n":1}}`))
+	if err != nil || len(calls) != maxCalls || string(session) != `{"n":1}` {
+		t.Errorf("%d calls, session %s, %v", len(calls), session, err)
+	}
+}
+
 // What is read is the line without its method: nothing is added, lost or changed.
 func FuzzReadCall(f *testing.F) {
 	for _, seed := range []string{
