@@ -99,6 +99,40 @@ func TestOutbox_GroupWindowHoldsOverRestart(t *testing.T) {
 	})
 }
 
+// TestOutbox_ChatTurnsOutToBeAChannel, and a group again: the head that waits
+// learns of it.
+func TestOutbox_ChatTurnsOutToBeAChannel(t *testing.T) {
+	bubble(t, limits(), func(t *testing.T, f *fixture) {
+		shows := func(id int64, kind string) {
+			u := text(id, -100123)
+			u.Chat.Type = kind
+			f.intake(u)
+			f.check()
+		}
+		for i := range 22 {
+			f.send("-100123", fmt.Sprint(i))
+		}
+		for range 20 {
+			f.done(f.mustClaim())
+		}
+		if c := f.claim(2 * time.Second); c != nil {
+			t.Fatalf("job %d goes as the 21st in a minute", c.ID)
+		}
+		shows(1, "channel")
+		if c := f.claim(time.Millisecond); c == nil {
+			t.Fatal("a channel waits for the group's window")
+		} else {
+			f.done(c)
+		}
+		shows(2, "supergroup")
+		if c := f.claim(2 * time.Second); c != nil {
+			t.Errorf("job %d goes as the 22nd in a minute", c.ID)
+		}
+		f.done(f.mustClaim())
+		f.check()
+	})
+}
+
 func TestOutbox_PrivateChatsAreNotSlowedByAGroup(t *testing.T) {
 	l := limits()
 	l.ChatGap = 0
