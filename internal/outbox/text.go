@@ -117,7 +117,7 @@ func (c textCall) split(plainFallback bool) ([]textCall, error) {
 	switch {
 	case errors.Is(err, text.ErrTooMany):
 		return nil, invalid("%w", err)
-	case err != nil, len(parts) < 2:
+	case len(parts) < 2: // none of what can't be split
 		return []textCall{c}, nil
 	}
 	first := c

@@ -37,7 +37,7 @@ func TestSplit_Bounded(t *testing.T) {
 				t.Errorf("took %s", took)
 			case tt.err == nil && (err != nil || len(parts) < 2):
 				t.Errorf("%d parts, %v", len(parts), err)
-			case tt.err == errAny && err == nil, tt.err != nil && tt.err != errAny && !errors.Is(err, tt.err):
+			case tt.err != nil && err == nil, !errors.Is(tt.err, errAny) && !errors.Is(err, tt.err):
 				t.Errorf("%d parts, error %v, want %v", len(parts), err, tt.err)
 			}
 		})
