@@ -16,9 +16,11 @@ type foretold struct {
 	done chan struct{} // closed when its commit has succeeded or failed
 }
 
-// mayForetell reports whether an end may be told before it is on disk.
+// mayForetell reports whether an end may be told before it is on disk: the next
+// start must not call dead what was told as done.
 func mayForetell(c *Claim, v Verdict) bool {
-	return v.State == Done && (c.SafeToRepeat || c.OnUncertain == PolicyHold)
+	last := c.MaxAttempts > 0 && c.Attempts >= c.MaxAttempts // no attempt is left to repeat it
+	return v.State == Done && (c.SafeToRepeat && !last || !c.SafeToRepeat && c.OnUncertain == PolicyHold)
 }
 
 // foretell tells those who wait for an answer what it is; end takes that back

@@ -107,20 +107,23 @@ func TestWaitAnswer_OnlyWhatIsSafe(t *testing.T) {
 		safe    bool
 		verdict Verdict
 		early   bool
+		most    int // attempts
 	}{
-		{"hold", PolicyHold, false, delivered, true},
-		{"resend", PolicyResend, false, delivered, false},
-		{"resend marked", PolicyResendMarked, false, delivered, false},
-		{"drop", PolicyDrop, false, delivered, false},
-		{"resend, safe to repeat", PolicyResend, true, delivered, true},
-		{"rejected", PolicyHold, false, Verdict{State: Dead, Error: &JobError{Class: "rejected", Code: 400}}, false},
-		{"uncertain", PolicyHold, false, Verdict{State: Uncertain, MaybeSent: true}, false},
+		{"hold, its last attempt", PolicyHold, false, delivered, true, 1},
+		{"safe to repeat, but no more", PolicyHold, true, delivered, false, 1},
+		{"hold", PolicyHold, false, delivered, true, 0},
+		{"resend", PolicyResend, false, delivered, false, 0},
+		{"resend marked", PolicyResendMarked, false, delivered, false, 0},
+		{"drop", PolicyDrop, false, delivered, false, 0},
+		{"resend, safe to repeat", PolicyResend, true, delivered, true, 0},
+		{"rejected", PolicyHold, false, Verdict{State: Dead, Error: &JobError{Class: "rejected", Code: 400}}, false, 0},
+		{"uncertain", PolicyHold, false, Verdict{State: Uncertain, MaybeSent: true}, false, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			onScarce(t, func(t *testing.T, s *Store, b *Bot, _ *scarce) {
 				j := job("1", "x")
-				j.OnUncertain, j.SafeToRepeat = tt.policy, tt.safe
+				j.OnUncertain, j.SafeToRepeat, j.MaxAttempts = tt.policy, tt.safe, tt.most
 				id, release := answered(t, s, b, j, tt.verdict)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
