@@ -1,30 +1,10 @@
 # Sourced: the last steps of a package.
 
 leaving() {
-	step "a new card" new_card
 	step "a long queue" long_queue
 	step "disable and reinstall" reinstall_disabled
 	step "remove and reinstall" remove_and_return
 	step "purge" purge
-}
-
-# new_card: root puts a snapshot in place, with and without the folder, and the
-# daemon can use it.
-new_card() {
-	local out made place
-	messages_flow "before the card dies"
-	made=$(inside tgspool db backup)
-	inside mv "${made%%:*}" /root/snapshot.db
-	all_off
-	inside rm -r /var/lib/tgspool
-	for place in "a new folder" "the old one"; do
-		out=$(inside tgspool db restore /root/snapshot.db 2>&1) || fail "$out"
-		inside systemctl start tgspool.service
-		messages_flow "in $place"
-		all_off
-	done
-	inside rm /root/snapshot.db
-	inside systemctl start tgspool.service
 }
 
 # long_queue: a start with 100,000 jobs, and the memory of one that has nothing to do.
