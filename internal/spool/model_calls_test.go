@@ -45,7 +45,7 @@ func (m *model) edit(s step) {
 }
 
 func (m *model) delete(s step) {
-	j := message(modelChats[s.Chat], "")
+	j := message(modelChats[s.Chat], fmt.Sprint(m.nth))
 	j.Method, j.Weight, j.SafeToRepeat = "deleteMessage", 0, true
 	j.Deletes = []string{fmt.Sprint("/", modelChats[s.Chat], "/", s.N%2)}
 	m.accepted(m.f.enqueue(j)[0], j)
@@ -87,6 +87,7 @@ func (m *model) refer(s step) {
 	}
 	j := refer(modelChats[s.Chat], *named.DedupeKey)
 	j.Edits, j.Lane = "", spool.Lanes()[s.Lane]
+	j.Params = []byte(strings.Replace(string(j.Params), `"text":"x"`, fmt.Sprintf(`"text":"%d"`, m.nth), 1))
 	q, err := m.f.bot.Enqueue(m.t.Context(), j)
 	if st := m.states[other]; st.Ended() && st != spool.Done {
 		if !errors.Is(err, spool.ErrInvalid) {

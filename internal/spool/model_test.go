@@ -111,6 +111,7 @@ func (m *model) enqueue(s step) {
 	for range s.N % 10 / 7 * (1 + s.N%2) { // now and then a text of several parts
 		p := j
 		p.DedupeKey, p.Parts, p.Fallback = "", nil, nil
+		p.Params = message(j.Chat, fmt.Sprint(m.nth, "/", len(j.Parts))).Params // no two jobs say the same: see show
 		j.Parts = append(j.Parts, p)
 	}
 	q := m.f.enqueue(j)[0]
