@@ -167,6 +167,11 @@ func (t *txn) claim(b *Bot, k, v []byte) bool {
 		t.dropEntry(b, k, chat)
 		return false
 	}
+	if t.chat(b, chat) == nil { // lost: it gets a record, and a pause
+		t.unready(b, chat)
+		t.rearm(b, chat)
+		return false
+	}
 	c := t.chat(b, chat)
 	switch {
 	case t.expired(r):

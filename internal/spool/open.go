@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -315,12 +316,52 @@ func (s *Store) mapFile(ctx context.Context, o Options) error {
 	return errors.Join(fmt.Errorf("opening spool %q: %w", s.path, err), s.db.Close())
 }
 
+// maxIDGap is further than ids run ahead of the jobs that are kept.
+const maxIDGap = 1 << 40
+
+// lastJob returns the highest id of a job that is there. Ids rise in each bot's
+// part of a bucket.
+func lastJob(tx *bolt.Tx) (last int64) {
+	note := func(bucket []byte, prefix key) {
+		c := tx.Bucket(bucket).Cursor()
+		k, _ := c.Seek(slices.Concat(prefix, u64bytes(1<<64-1)))
+		if k == nil {
+			k, _ = c.Last()
+		} else {
+			k, _ = c.Prev()
+		}
+		if n := len(prefix); len(k) == n+8 && bytes.Equal(k[:n], prefix) {
+			last = max(last, int64(u64at(k, n)))
+		}
+	}
+	_ = tx.Bucket(bBots).ForEach(func(k, _ []byte) error { // fn never fails
+		if len(k) != 2 {
+			return nil // damage, and found by who reads it
+		}
+		bot := u16at(k, 0)
+		note(bLive, botKey(bot))
+		for _, state := range States() {
+			note(bParked, newKey(11).u16(bot).u8(state.code()))
+			note(bEnded, newKey(11).u16(bot).u8(state.code()))
+		}
+		return nil
+	})
+	return last
+}
+
 // load reads the few numbers that the writer keeps.
 func (s *Store) load() error {
 	return s.db.View(func(tx *bolt.Tx) error {
 		meta := tx.Bucket(bMeta)
 		if v := meta.Get(kNextJob); len(v) == 8 {
 			s.nextJob = int64(binary.BigEndian.Uint64(v))
+		}
+		// The number has no checksum: a flipped bit must not give an id twice, nor
+		// one that is no number of JavaScript's.
+		if last := lastJob(tx); s.nextJob < last || s.nextJob-last > maxIDGap {
+			s.log.Error("the last job's number is damaged; counting on from the jobs that are there",
+				slog.Int64("found", s.nextJob), slog.Int64("last", last))
+			s.nextJob = last + idJump
 		}
 		if err := s.past.load(meta.Get(kRecovery)); err != nil {
 			return err

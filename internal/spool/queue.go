@@ -41,7 +41,7 @@ func (t *txn) rearm(b *Bot, chat uint32) {
 	if _, busy := b.busy[chat]; busy {
 		return
 	}
-	c := t.chat(b, chat)
+	c := t.queuedChat(b, chat)
 	if c == nil {
 		return
 	}

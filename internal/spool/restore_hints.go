@@ -84,7 +84,7 @@ func (h *hints) merge(tx *bolt.Tx, empty bool) error {
 	if v := meta.Get(kNextJob); len(v) == 8 {
 		next = int64(binary.BigEndian.Uint64(v))
 	}
-	if h.nextJob > 0 && h.nextJob >= next && h.nextJob-next < 1<<40 {
+	if h.nextJob > 0 && h.nextJob >= next && h.nextJob-next < maxIDGap {
 		next = h.nextJob
 	} else {
 		next += idJump

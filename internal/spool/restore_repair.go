@@ -40,7 +40,7 @@ func (t *txn) hasPlace(b *Bot, job *jobRec) bool {
 		}
 	}
 	if job.Order != 0 {
-		return t.get(bQueue, queueKey(b.num, job.ChatNo, job.Lane, job.Order)) != nil
+		return t.chat(b, job.ChatNo) != nil && t.get(bQueue, queueKey(b.num, job.ChatNo, job.Lane, job.Order)) != nil
 	}
 	return t.get(bTimer, timerKey(job.NotBefore, timerDue, b.num, uint64(job.ID))) != nil
 }
@@ -113,16 +113,15 @@ func (t *txn) ensureChat(b *Bot, job *jobRec) {
 	if t.chat(b, job.ChatNo) != nil {
 		return
 	}
-	name := t.nameOf(b, job.ChatNo)
-	if name == "" {
-		name = chatName(strings.Trim(string(job.ChatRaw), `"`))
+	c := t.lostChat(b, job.ChatNo)
+	if c.Name == "" {
+		c.Name = chatName(strings.Trim(string(job.ChatRaw), `"`))
 	}
 	if b.rec.ChatNo < job.ChatNo {
 		b.rec.ChatNo = job.ChatNo
 		t.touchBot(b)
 	}
-	// Its gates are lost: a minute's pause is the safe side.
-	t.touchChat(b, job.ChatNo, &chatRec{Name: name, Cooldown: t.now + int64(groupWindow)})
+	t.touchChat(b, job.ChatNo, c)
 }
 
 // ensureKey takes a dedupe key back that the key index has lost.

@@ -74,6 +74,8 @@ func TestOpen_RepairsIndexes(t *testing.T) {
 		{"inqueue", drop("inqueue", 1), false},
 		{"inready", drop("inready", 1<<20), false},
 		{"inlease", move("inlease"), false},
+		{"chat, a key", move("chat"), false},
+		{"chat, all", drop("chat", 1<<20), false},
 	} {
 		t.Run(tt.bucket, func(t *testing.T) {
 			dir := p.put(t, p.file, nil)
@@ -92,7 +94,7 @@ func (p *past) repaired(t *testing.T, dir string, held bool) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.store.Close() }()
-	if !strings.Contains(said.String(), "indexes are damaged") {
+	if !strings.Contains(said.String(), "are damaged") {
 		t.Errorf("nothing was noticed:\n%s", said.String())
 	}
 	if f.bot, err = f.store.Attach(t.Context(), spool.BotConfig{ID: 7, Name: "home", Limits: spool.Limits{MaxAttempts: 8}}); err != nil {
@@ -300,4 +302,31 @@ func TestOpen_EmptyKeepsDeadlines(t *testing.T) {
 		}
 		f.check()
 	})
+}
+
+// TestOpen_CountsOnFromJobs has lost the number of the last job, which has no
+// checksum: no id that a job still bears is given again.
+func TestOpen_CountsOnFromJobs(t *testing.T) {
+	p := makePast(t)
+	for name, spoil := range map[string]func(*bolt.Bucket) error{
+		"gone":     func(meta *bolt.Bucket) error { return meta.Delete([]byte("next_job")) },
+		"too low":  func(meta *bolt.Bucket) error { return meta.Put([]byte("next_job"), make([]byte, 8)) },
+		"negative": func(meta *bolt.Bucket) error { return meta.Put([]byte("next_job"), bytes.Repeat([]byte{0xff}, 8)) },
+		"too high": func(meta *bolt.Bucket) error {
+			return meta.Put([]byte("next_job"), []byte{0x40, 0, 0, 0, 0, 0, 0, 1})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := p.put(t, p.file, nil)
+			editBolt(t, filepath.Join(dir, "spool.db"), func(tx *bolt.Tx) error { return spoil(tx.Bucket([]byte("meta"))) })
+			synctest.Test(t, func(t *testing.T) {
+				f := &fixture{t: t, dir: dir, cfg: spool.BotConfig{ID: 7, Name: "home", Limits: limits()}}
+				f.open()
+				defer func() { _ = f.store.Close() }()
+				if last, id := slices.Max(p.accepted), f.send("1", "new"); id <= last || id > last+1<<40 {
+					t.Errorf("job %d follows job %d", id, last)
+				}
+			})
+		})
+	}
 }

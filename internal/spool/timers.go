@@ -78,7 +78,7 @@ func (t *txn) fire(b *Bot, kind timerKind, at int64, id uint64) {
 }
 
 func (t *txn) wakeChat(b *Bot, chat uint32, at int64) {
-	c := t.chat(b, chat)
+	c := t.queuedChat(b, chat)
 	if c == nil {
 		return
 	}

@@ -133,13 +133,32 @@ func (t *txn) chat(b *Bot, no uint32) *chatRec {
 	}
 	c, err := decode[chatRec](k, v)
 	if err != nil {
-		// The gates of a damaged chat are lost; its name is found again by alias
-		// when it is next written to. Being too careful is safe: a minute's pause.
-		c = &chatRec{Cooldown: t.now + int64(groupWindow)}
-		c.Name = t.nameOf(b, no)
+		c = t.lostChat(b, no)
 		t.after = append(t.after, func() { t.s.reportDamage("chat", err) })
 	}
 	t.chats[id] = c
+	return c
+}
+
+// lostChat stands in for a record that is damaged or gone. Its name is found
+// again by alias; its gates are not. Being too careful is safe: a minute's pause.
+func (t *txn) lostChat(b *Bot, no uint32) *chatRec {
+	return &chatRec{Name: t.nameOf(b, no), Cooldown: t.now + int64(groupWindow)}
+}
+
+// queuedChat is chat for one that may have a queue: jobs whose chat's record is
+// gone must not wait for ever. It is nil where nothing waits.
+func (t *txn) queuedChat(b *Bot, no uint32) *chatRec {
+	c := t.chat(b, no)
+	if c != nil {
+		return c
+	}
+	if head, _ := t.first(bQueue, chatKey(b.num, no)); head == nil {
+		return nil
+	}
+	c = t.lostChat(b, no)
+	t.touchChat(b, no, c)
+	t.after = append(t.after, func() { t.s.reportDamage("chat", damagef("chat %d of bot %d is gone", no, b.num)) })
 	return c
 }
 
