@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,8 +181,9 @@ func TestHandlers_AgeIsMeasuredByTheClockHandedIn(t *testing.T) {
 		route.MaxAge = time.Minute
 		h := openHouse(t, route)
 		defer h.close()
-		known := true
-		h.run(func(c *Config) { c.Now = func() (time.Time, bool) { return time.Now().Add(time.Hour), known } })
+		var known atomic.Bool // looked at by a worker that wakes in the instant of a change
+		known.Store(true)
+		h.run(func(c *Config) { c.Now = func() (time.Time, bool) { return time.Now().Add(time.Hour), known.Load() } })
 		defer h.stop()
 		h.want(h.feedAndWait(said(7, "a")), spool.UpdateExpired, 1, "older than 1m0s")
 		// A pressed button has no date: what counts is how long it has waited, by the
@@ -192,14 +194,14 @@ func TestHandlers_AgeIsMeasuredByTheClockHandedIn(t *testing.T) {
 		seq := h.feed(press)
 		<-time.After(61 * time.Second)
 		// While the time isn't known nothing tells how old a message is.
-		known = false
-		h.run(func(c *Config) { c.Now = func() (time.Time, bool) { return time.Now().Add(-time.Hour), known } })
+		known.Store(false)
+		h.run(func(c *Config) { c.Now = func() (time.Time, bool) { return time.Now().Add(-time.Hour), known.Load() } })
 		young := h.feedAndWait(said(8, "b"))
 		h.want(seq, spool.UpdateExpired, 1, "older than 1m0s")
 		h.want(young, spool.UpdateOpen, 0, "its age can't be told")
 		<-time.After(30 * time.Second)
 		h.want(young, spool.UpdateOpen, 0, "its age can't be told")
-		known = true
+		known.Store(true)
 		<-time.After(clockPause)
 		synctest.Wait()
 		h.want(young, spool.UpdateHandled, 1, "")
