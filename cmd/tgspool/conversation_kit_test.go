@@ -117,8 +117,8 @@ func (k *talk) note(name string) []string {
 }
 
 const (
-	ada = 8_100_000_001
-	bob = 8_100_000_002
+	ada int64 = 8_100_000_001
+	bob int64 = 8_100_000_002
 )
 
 // unitInstance is what systemd does for a connection.

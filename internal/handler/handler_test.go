@@ -200,6 +200,7 @@ func TestHandlers_AgeIsMeasuredByTheClockHandedIn(t *testing.T) {
 		h.want(seq, spool.UpdateExpired, 1, "older than 1m0s")
 		h.want(young, spool.UpdateOpen, 0, "its age can't be told")
 		<-time.After(30 * time.Second)
+		synctest.Wait() // the worker may look again in this very instant
 		h.want(young, spool.UpdateOpen, 0, "its age can't be told")
 		known.Store(true)
 		<-time.After(clockPause)
