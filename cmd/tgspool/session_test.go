@@ -37,7 +37,7 @@ esac
 // daemon between and within the steps.
 func TestConversation_Booking(t *testing.T) {
 	k := newTalk(t, "[[h]]\nname = \"book\"\nexec = [\"/bin/sh\", \"-c\", '''"+booking+"''']\nreply = \"calls\"\nallow_from = [\"*\"]\nsession = \"chat+user\"\nattempts = 20\n")
-	const group = -8_100_000_000
+	const group int64 = -8_100_000_000
 	photo := func(user int64) {
 		k.sim.Feed(0, json.RawMessage(fmt.Sprintf(`{"message":{"message_id":99,"date":%d,"from":{"id":%d,"is_bot":false,"first_name":"A"},`+
 			`"chat":{"id":%d,"type":"group","title":"G"},"photo":[{"file_id":"p","file_unique_id":"u","width":9,"height":9}]}}`, time.Now().Unix(), user, group)))
