@@ -24,11 +24,11 @@ import (
 // daemon, and finds the file at Telegram byte for byte, once, and nowhere else.
 func TestSendFile(t *testing.T) {
 	r := newRig(t, build(t), 1)
+	r.sim.SetOffline(true) // from the start: over a connection that is cut the call would be in doubt
 	r.start()
 	r.ready()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	r.sim.SetOffline(true)
 
 	content := make([]byte, 3_000_001)
 	for i, rng := 0, rand.New(rand.NewPCG(7, 7)); i < len(content); i++ {

@@ -360,7 +360,7 @@ func (s *Store) load() error {
 		// one that is no number of JavaScript's.
 		if last := lastJob(tx); s.nextJob < last || s.nextJob-last > maxIDGap {
 			s.log.Error("the last job's number is damaged; counting on from the jobs that are there",
-				slog.Int64("found", s.nextJob), slog.Int64("last", last))
+				slog.Int64("job_id", last))
 			s.nextJob = last + idJump
 		}
 		if err := s.past.load(meta.Get(kRecovery)); err != nil {
