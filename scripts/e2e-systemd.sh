@@ -82,6 +82,7 @@ linted() {
 
 suite() {
 	echo "== $1"
+	TOKEN=$FIRST_TOKEN # a step of the suite before has set another
 	machine_make "$1"
 	step "install where systemd doesn't run" chroot_install
 	step "boot" machine_on
