@@ -102,7 +102,7 @@ wrokers = 3'
 # upgrade_edited: dpkg asks, and where nobody answers the old program runs on; what
 # a person wrote stays in any case.
 upgrade_edited() {
-	local out before dir=$WORK/edited
+	local out before dir=$ROOT.edited
 	dpkg-deb --raw-extract "$CURRENT" "$dir"
 	echo "# a new key" >>"$dir/etc/tgspool/tgspool.toml"
 	dpkg-deb --build --root-owner-group "$dir" "$ROOT/root/edited.deb" >/dev/null
