@@ -167,12 +167,13 @@ func (t *txn) claim(b *Bot, k, v []byte) bool {
 		t.dropEntry(b, k, chat)
 		return false
 	}
-	if t.chat(b, chat) == nil { // lost: it gets a record, and a pause
-		t.unready(b, chat)
+	c := t.chat(b, chat)
+	if c == nil { // lost: where it has a queue it gets a record, and a pause
+		t.del(bReady, k)
+		t.after = append(t.after, t.s.reportIndex)
 		t.rearm(b, chat)
 		return false
 	}
-	c := t.chat(b, chat)
 	switch {
 	case t.expired(r):
 		t.end(b, r, Expired, &JobError{Class: "expired", Description: "its time ran out before it could go", At: t.s.clock.at(t.now)})

@@ -14,6 +14,9 @@ func WithHook(o Options, hook func(step string)) Options {
 	return o
 }
 
+// Damage changes a store's file behind the back of its writer.
+func Damage(s *Store, edit func(*bolt.Tx) error) error { return s.db.Update(edit) }
+
 // SchemaVersion is the version that this program writes.
 const SchemaVersion = schemaVersion
 

@@ -330,3 +330,35 @@ func TestOpen_CountsOnFromJobs(t *testing.T) {
 		})
 	}
 }
+
+// TestClaim_ChatIsGone loses the record of a chat while the store is used, as a
+// store that is too large to be looked at before may have lost it already.
+func TestClaim_ChatIsGone(t *testing.T) {
+	for name, lost := range map[string]struct {
+		buckets []string
+		goes    bool
+	}{
+		"the chat":               {[]string{"chat"}, true},
+		"the chat and its queue": {[]string{"chat", "queue"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, limits(), func(t *testing.T, f *fixture) {
+				id := f.send("1", "a")
+				for _, bucket := range lost.buckets {
+					if err := spool.Damage(f.store, drop(bucket, 1<<20)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				f.checked = !lost.goes // what has no place is for the check to find
+				c := f.claim(3 * time.Minute)
+				if got := c != nil && c.ID == id; got != lost.goes {
+					t.Errorf("claimed %+v", c)
+				}
+				other := f.send("2", "b")
+				if c := f.claim(time.Minute); c == nil || c.ID != other {
+					t.Errorf("the neighbour: %+v", c)
+				}
+			})
+		})
+	}
+}
