@@ -300,13 +300,12 @@ func (m *model) reopen() {
 func (m *model) inbox(s step) {
 	switch s.Op {
 	case "intake":
-		m.nextID++
-		id := m.nextID
-		if s.Key {
-			id = max(1, id-1)
+		repeat := s.Key && m.nextID > 0
+		if !repeat {
+			m.nextID++
 		}
-		u := text(id, []int64{1, 2, -100555, 4}[s.Chat])
-		if id == m.nextID {
+		u := text(m.nextID, []int64{1, 2, -100555, 4}[s.Chat])
+		if !repeat {
 			m.shows(&u, s)
 		}
 		if s.Safe {
